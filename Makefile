@@ -1,0 +1,49 @@
+# Two commands matter: `make trial` runs an A/B trial on an embedded engine, `make test` runs the tests.
+# Both set everything up in .venv first. Options go through ARGS, as in `make trial ARGS="--model smollm2-moe"`.
+
+SHELL := /bin/bash
+VENV := .venv
+BIN := $(VENV)/bin
+SOURCES := src tests benchmarks
+
+.PHONY: trial test lint format bench docs clean
+
+trial: $(VENV)/.local
+	$(BIN)/breakeven trial $(ARGS)
+
+test: $(VENV)/.dev
+	$(BIN)/python -m pytest $(ARGS)
+
+lint: $(VENV)/.dev
+	$(BIN)/ruff check $(SOURCES)
+	$(BIN)/ruff format --check $(SOURCES)
+	$(BIN)/mypy
+
+format: $(VENV)/.dev
+	$(BIN)/ruff check --fix $(SOURCES)
+	$(BIN)/ruff format $(SOURCES)
+
+bench: $(VENV)/.dev
+	$(BIN)/python benchmarks/client.py
+	$(BIN)/python benchmarks/memory.py
+	$(BIN)/python benchmarks/power.py
+	$(BIN)/python benchmarks/fuzz.py
+
+docs: $(VENV)/.docs
+	$(BIN)/mkdocs build --strict
+
+$(VENV)/.local: EXTRAS := local,fast
+$(VENV)/.dev: EXTRAS := dev
+$(VENV)/.docs: EXTRAS := docs
+$(VENV)/.%: pyproject.toml | $(VENV)/bin/python
+	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[$(EXTRAS)]'
+	@touch $@
+
+$(VENV)/bin/python:
+	@python=$$(for candidate in python3 python3.13 python3.12 python3.11; do \
+	  $$candidate -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$candidate && break; done); \
+	if [ -z "$$python" ]; then echo "no Python 3.11 or newer found: install one, then run make again" >&2; exit 2; fi; \
+	$$python -m venv $(VENV)
+
+clean:
+	rm -rf $(VENV) build dist site .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -1,0 +1,158 @@
+"""Options that several verbs share, so that each is spelled, checked and explained once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+import orjson
+
+from breakeven.client.endpoint import ApiKey, Endpoint
+from breakeven.client.timeouts import Timeouts
+from breakeven.errors import UsageError
+from breakeven.workload.prompts import Sampling
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+def stack(*options: Callable[[Command], Command]) -> Callable[[Command], Command]:
+    """Several click options as one decorator, shown by --help in the order given."""
+
+    def decorate(command: Command) -> Command:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return decorate
+
+
+json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object on stdout.")
+
+fail_if_option = click.option(
+    "--fail-if",
+    type=click.Choice(["slower", "not-faster"]),
+    help="Exit with 1 if the verdict is slower, or is anything but faster.",
+)
+
+decision_options = stack(
+    click.option(
+        "--floor",
+        type=click.FloatRange(0, 1, max_open=True),
+        default=0.02,
+        show_default=True,
+        help="Changes smaller than this share count as none.",
+    ),
+    click.option(
+        "--confidence",
+        type=click.FloatRange(0.5, 1, min_open=True, max_open=True),
+        default=0.95,
+        show_default=True,
+    ),
+)
+
+sampling_options = stack(
+    click.option("--max-tokens", type=click.IntRange(min=1), help="Most tokens of each reply."),
+    click.option("--temperature", type=click.FloatRange(min=0), default=0.0, show_default=True),
+    click.option("--top-p", type=click.FloatRange(0, 1, min_open=True)),
+    click.option("--seed", type=int, help="Sampling seed, sent to the server."),
+    click.option(
+        "--extra",
+        multiple=True,
+        metavar="KEY=JSON",
+        help="Further body field, such as --extra 'chat_template_kwargs={\"enable_thinking\": false}'.",
+    ),
+)
+
+endpoint_options = stack(
+    click.option("--api", type=click.Choice(["chat", "completions"]), default="chat", show_default=True),
+    click.option("--api-key-env", metavar="NAME", help="Environment variable that holds the API key."),
+    click.option("--api-key-file", type=click.Path(path_type=Path), help="File that holds the API key."),
+    click.option("--header", "headers", multiple=True, metavar="NAME:VALUE", help="Further request header."),
+    click.option("--ca-file", type=click.Path(path_type=Path), help="Certificate authority to trust."),
+    click.option("--insecure", is_flag=True, help="Do not verify the server's TLS certificate."),
+    click.option(
+        "--connect-timeout", type=click.FloatRange(min=0, min_open=True), default=10.0, show_default=True
+    ),
+    click.option(
+        "--first-token-timeout", type=click.FloatRange(min=0, min_open=True), default=600.0, show_default=True
+    ),
+    click.option(
+        "--idle-timeout", type=click.FloatRange(min=0, min_open=True), default=120.0, show_default=True
+    ),
+)
+
+
+def sampling(values: Mapping[str, Any], default_max_tokens: int, **extra: Any) -> Sampling:
+    """Sampling from the options; fields given with --extra override the verb's own `extra`."""
+    return Sampling(
+        max_tokens=values["max_tokens"] or default_max_tokens,
+        temperature=values["temperature"],
+        top_p=values["top_p"],
+        seed=values["seed"],
+        extra=extra | dict(_key_value(text) for text in values["extra"]),
+    )
+
+
+def timeouts(values: Mapping[str, Any]) -> Timeouts:
+    return Timeouts(
+        connect_s=values["connect_timeout"],
+        first_token_s=values["first_token_timeout"],
+        idle_s=values["idle_timeout"],
+    )
+
+
+def endpoint(values: Mapping[str, Any], url: str) -> Endpoint:
+    """Raises UsageError for a URL, header or key that cannot be used."""
+    return Endpoint(
+        url,
+        api=values["api"],
+        model=values["model"],
+        api_key=ApiKey.from_env_or_file(values["api_key_env"], values["api_key_file"]),
+        headers=headers(values),
+        verify_tls=not values["insecure"],
+        ca_file=values["ca_file"],
+    )
+
+
+def headers(values: Mapping[str, Any]) -> dict[str, str]:
+    pairs = {}
+    for text in values["headers"]:
+        name, separator, value = text.partition(":")
+        if not separator or not name.strip():
+            raise UsageError(f"--header {text!r} is not NAME:VALUE")
+        pairs[name.strip()] = value.strip()
+    return pairs
+
+
+def new_run_dir(verb: str, out: Path | None) -> Path:
+    """The folder asked for, or `runs/VERB-DATE-TIME` under the current one."""
+    return out or Path("runs") / f"{verb}-{datetime.now(UTC):%Y%m%d-%H%M%S}"
+
+
+def refuse_used(folder: Path) -> None:
+    """Raises UsageError for a folder that holds something, before any work is done for it."""
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise UsageError(f"{folder} is in use: type another --out")
+
+
+def print_json(value: Mapping[str, Any]) -> None:
+    click.echo(orjson.dumps(value, option=orjson.OPT_INDENT_2 | orjson.OPT_SERIALIZE_NUMPY).decode())
+
+
+def gate(outcome: str, fail_if: str | None) -> int:
+    """Exit code of a verdict: 1 only if it is what the user's gate names."""
+    broken = {None: False, "slower": outcome == "slower", "not-faster": outcome != "faster"}[fail_if]
+    return 1 if broken else 0
+
+
+def _key_value(text: str) -> tuple[str, Any]:
+    key, separator, value = text.partition("=")
+    if not separator or not key:
+        raise UsageError(f"--extra {text!r} is not KEY=JSON")
+    try:
+        return key, orjson.loads(value)
+    except orjson.JSONDecodeError:
+        return key, value

@@ -1,0 +1,178 @@
+"""`breakeven trial`: the A/B trial, on two embedded engines or on two endpoints that are running."""
+
+from __future__ import annotations
+
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Any
+
+import click
+
+from breakeven.cli import options
+from breakeven.cli.models import watching
+from breakeven.cli.output import stderr, stdout
+from breakeven.client.loop import run
+from breakeven.engines.llamacpp import LlamaSettings, baseline_settings, candidate_settings
+from breakeven.errors import UsageError
+from breakeven.models.resolve import resolve
+from breakeven.report.html import write_trial_html
+from breakeven.report.jsonout import trial_json
+from breakeven.report.progress import progress
+from breakeven.report.terminal import print_trial
+from breakeven.servers.embedded import EmbeddedServer
+from breakeven.trial.conductor import LiveSide, conduct
+from breakeven.trial.plan import AUTO_CAP, SIDES, TrialPlan
+from breakeven.trial.result import TrialResult
+from breakeven.workload.files import load_prompts
+
+EMBEDDED_MODEL = "smollm2"
+EMBEDDED_MAX_TOKENS = 96
+EMBEDDED_TIME_LIMIT_S = 240.0
+MAX_TOKENS = 256
+
+
+class Repeats(click.ParamType):  # type: ignore[type-arg]
+    """A number of repeats, or `auto` (0)."""
+
+    name = "N|auto"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        if value == "auto":
+            return 0
+        if not isinstance(value, int) and not (value.isascii() and value.isdecimal() and int(value)):
+            advice = "type --repeats auto, or --repeats 5"
+            self.fail(f"{value!r} is neither auto nor a number above 0: {advice}", param, ctx)
+        return int(value)
+
+
+@click.command()
+@click.option(
+    "--model",
+    help="Weights for the embedded engines: a name of `breakeven models list`, hf:org/repo/file.gguf, or a "
+    f"path [default: {EMBEDDED_MODEL}]. With URLs: the model's name on both servers.",
+)
+@click.option("--baseline", metavar="FLAGS", help="llama-server flags of the baseline.")
+@click.option("--candidate", metavar="FLAGS", help="llama-server flags of the candidate.")
+@click.option("--baseline-url", metavar="URL", help="A running endpoint, without speculation.")
+@click.option("--candidate-url", metavar="URL", help="A running endpoint, with it.")
+@click.option("--prompts", default="default", show_default=True, help="A built-in set, or a file.")
+@click.option(
+    "--repeats",
+    type=Repeats(),
+    default="auto",
+    show_default=True,
+    help="Of every prompt on each side; auto stops once the verdict is decided.",
+)
+@click.option(
+    "--cap", type=click.IntRange(min=2), default=AUTO_CAP, show_default=True, help="Most repeats of auto."
+)
+@click.option(
+    "--time-limit",
+    type=click.FloatRange(min=0, min_open=True),
+    metavar="SECONDS",
+    help=f"Begin no repeat that would end later [default: {EMBEDDED_TIME_LIMIT_S:g} on embedded engines].",
+)
+@click.option("--concurrency", type=click.IntRange(min=1), default=1, show_default=True)
+@options.decision_options
+@options.sampling_options
+@options.endpoint_options
+@options.fail_if_option
+@click.option("--out", type=click.Path(path_type=Path), help="Run folder [default: runs/trial-DATE-TIME].")
+@options.json_option
+def trial(**values: Any) -> int:
+    """Does speculation pay? Ask two sides in turn, and say how sure the answer is.
+
+    Without options: n-gram speculation against none, on a small model that is fetched and run here.
+
+    \b
+    breakeven trial
+    breakeven trial --model smollm2-moe --candidate "--spec-type ngram-simple --spec-ngram-simple-size-n 4"
+    breakeven trial --baseline-url http://a:8000 --candidate-url http://b:8000 --prompts mine.jsonl
+    """
+    out = options.new_run_dir("trial", values["out"])
+    result = run(_running(values, out)) if _has_urls(values) else _embedded(values, out)
+    report = out / "report.html"
+    write_trial_html(result, report)
+    if values["as_json"]:
+        options.print_json(trial_json(result))
+    else:
+        print_trial(result, stdout(), str(report))
+    return options.gate(result.verdict.outcome, values["fail_if"])
+
+
+def _has_urls(values: dict[str, Any]) -> bool:
+    urls = values["baseline_url"], values["candidate_url"]
+    if any(urls) and not all(urls):
+        raise UsageError("one URL is no trial: type both --baseline-url and --candidate-url")
+    if any(urls) and (values["baseline"] or values["candidate"]):
+        raise UsageError("--baseline and --candidate start embedded engines: leave them out beside URLs")
+    return all(urls)
+
+
+def _plan(values: dict[str, Any], max_tokens: int, time_limit_s: float | None) -> TrialPlan:
+    return TrialPlan(
+        workload=load_prompts(values["prompts"], values["api"]),
+        sampling=options.sampling(values, max_tokens),
+        repeats=values["repeats"] or None,
+        cap=values["cap"],
+        concurrency=values["concurrency"],
+        floor=values["floor"],
+        confidence=values["confidence"],
+        time_limit_s=values["time_limit"] or time_limit_s,
+    )
+
+
+async def _running(values: dict[str, Any], out: Path) -> TrialResult:
+    """Two endpoints that someone else runs."""
+    plan = _plan(values, MAX_TOKENS, None)
+    sides = {}
+    for name in SIDES:
+        endpoint = options.endpoint(values, values[f"{name}_url"])
+        sides[name] = LiveSide(endpoint.base_url, endpoint)
+    return await _conduct(values, plan, sides, out)
+
+
+def _embedded(values: dict[str, Any], out: Path) -> TrialResult:
+    """Two engines that are started here, and stopped whatever happens."""
+    time_limit_s = None if values["repeats"] else EMBEDDED_TIME_LIMIT_S
+    plan = _plan(values, EMBEDDED_MAX_TOKENS, time_limit_s)
+    baseline = LlamaSettings.parse(values["baseline"]) if values["baseline"] else baseline_settings()
+    candidate = (
+        LlamaSettings.parse(values["candidate"]) if values["candidate"] else candidate_settings(baseline)
+    )
+    options.refuse_used(out)
+    spec = values["model"] or EMBEDDED_MODEL
+    with watching() as watch:
+        model = resolve(spec, watch)
+    name = spec if Path(spec) != model else model.stem
+    settings = dict(zip(SIDES, (baseline, candidate), strict=True))
+    return run(_start_and_conduct(values, plan, model, name, settings, out))
+
+
+async def _start_and_conduct(
+    values: dict[str, Any],
+    plan: TrialPlan,
+    model: Path,
+    name: str,
+    settings: dict[str, LlamaSettings],
+    out: Path,
+) -> TrialResult:
+    async with AsyncExitStack() as stack:
+        sides = {}
+        for side, chosen in settings.items():
+            server = await stack.enter_async_context(EmbeddedServer())
+            url = await server.start(model, chosen, name, out / f"{side}.log")
+            endpoint = options.endpoint({**values, "model": name}, url)
+            sides[side] = LiveSide(chosen.describe(), endpoint, server.reload_s, chosen.warnings())
+        return await _conduct(values, plan, sides, out)
+
+
+async def _conduct(
+    values: dict[str, Any], plan: TrialPlan, sides: dict[str, LiveSide], out: Path
+) -> TrialResult:
+    total = len(plan.workload.prompts) * len(SIDES) * (plan.repeats or plan.cap)
+    title = "trial" if plan.repeats else f"trial, {plan.cap} repeats at most"
+    with progress(title, total, stderr()) as ticker:
+        return await conduct(
+            plan, sides, out, lambda note: ticker.advance(note=note), options.timeouts(values)
+        )

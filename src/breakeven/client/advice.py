@@ -1,0 +1,68 @@
+"""HTTP errors, with what to type about each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from breakeven.client.endpoint import Endpoint
+from breakeven.client.errorbody import detail_of
+from breakeven.errors import HttpError, ProtocolError
+
+MOST_MODELS_LISTED = 20
+OWN_FIELDS = ("stream_options", "return_token_ids", "temperature", "top_p", "seed", "max_tokens")
+
+
+def http_error(
+    endpoint: Endpoint, url: str, status: int, body: bytes, models: Sequence[str] = ()
+) -> HttpError:
+    """The error of a status of 400 or above. The server's words are kept, the API key in them is not."""
+    detail = detail_of(body)
+    if endpoint.api_key is not None:
+        detail = endpoint.api_key.redact(detail)
+    return HttpError(status, detail, _advice(endpoint, url, status, detail, models))
+
+
+def redirect_error(url: str, status: int, location: str) -> ProtocolError:
+    """A POST is not sent on to another address without being told to."""
+    return ProtocolError(
+        f"{url} redirects (HTTP {status}) to {location or 'nowhere'}: type that address as --url"
+    )
+
+
+def list_models(models: Sequence[str]) -> str:
+    shown = ", ".join(models[:MOST_MODELS_LISTED])
+    return shown + (
+        f" and {len(models) - MOST_MODELS_LISTED} more" if len(models) > MOST_MODELS_LISTED else ""
+    )
+
+
+def _advice(endpoint: Endpoint, url: str, status: int, detail: str, models: Sequence[str]) -> str:
+    if status in (400, 422):
+        return _refused_field(detail)
+    if status in (401, 403):
+        given = "the API key was refused: check" if endpoint.api_key else "give an API key: type"
+        return f"{given} --api-key-env NAME or --api-key-file FILE"
+    if status == 404:
+        return _not_found(endpoint, url, models)
+    if status == 413:
+        return "the prompt is too large for the server or a proxy before it"
+    if status == 429:
+        return "the server limits its rate: lower --concurrency or --rate"
+    if status == 503:
+        return "the server is loading or overloaded: wait until a request succeeds, then try again"
+    return "see the server's log" if status >= 500 else "check --url"
+
+
+def _refused_field(detail: str) -> str:
+    for name in OWN_FIELDS:
+        if name in detail:
+            return f"the server does not accept {name}: leave it out with --extra {name}=null"
+    return "the server refused the request: see its message"
+
+
+def _not_found(endpoint: Endpoint, url: str, models: Sequence[str]) -> str:
+    if models and endpoint.model not in models:
+        return f"there is no model {endpoint.model!r}: type --model with one of {list_models(models)}"
+    if models:
+        return f"there is nothing at {url}: try --api {'completions' if endpoint.api == 'chat' else 'chat'}"
+    return f"there is nothing at {url}: check --url and --model"

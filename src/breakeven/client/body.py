@@ -1,0 +1,59 @@
+"""The JSON body of a request."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import orjson
+
+from breakeven.client.endpoint import Endpoint
+from breakeven.errors import UsageError
+from breakeven.workload.prompts import Prompt, Request, Sampling
+
+
+@dataclass(frozen=True, slots=True)
+class AskFor:
+    """What the server is asked to tell beside the text."""
+
+    usage: bool = True
+    """stream_options.include_usage, without which tokens cannot be counted."""
+    token_ids: bool = False
+    """return_token_ids, which vLLM understands and others refuse."""
+
+
+def max_tokens_of(request: Request, sampling: Sampling) -> int:
+    return sampling.max_tokens if request.prompt.max_tokens is None else request.prompt.max_tokens
+
+
+def request_body(endpoint: Endpoint, request: Request, sampling: Sampling, ask_for: AskFor) -> bytes:
+    """JSON. A field of `sampling.extra` replaces ours, and leaves it out where it is None.
+
+    Raises UsageError for a prompt of messages sent to the completions API, or an extra that is no JSON.
+    """
+    fields: dict[str, Any] = {
+        "model": endpoint.model,
+        **_prompt_fields(endpoint, request.prompt),
+        "max_tokens": max_tokens_of(request, sampling),
+        "temperature": sampling.temperature,
+        "top_p": sampling.top_p,
+        "seed": sampling.seed,
+        "stream": True,
+        "stream_options": {"include_usage": True} if ask_for.usage else None,
+        "return_token_ids": True if ask_for.token_ids else None,
+        **sampling.extra,
+    }
+    try:
+        return orjson.dumps({name: value for name, value in fields.items() if value is not None})
+    except orjson.JSONEncodeError as error:
+        raise UsageError(f"prompt {request.prompt.id!r} cannot be written as JSON ({error})") from error
+
+
+def _prompt_fields(endpoint: Endpoint, prompt: Prompt) -> dict[str, Any]:
+    if endpoint.api == "completions":
+        if prompt.text is None:
+            raise UsageError(f"prompt {prompt.id!r} has messages, which need the chat API: type --api chat")
+        return {"prompt": prompt.text}
+    if prompt.messages is not None:
+        return {"messages": list(prompt.messages)}
+    return {"messages": [{"role": "user", "content": prompt.text}]}

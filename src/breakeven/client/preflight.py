@@ -1,0 +1,65 @@
+"""Preflight: the errors that would make every request pointless, found before the first."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from breakeven.client.advice import list_models
+from breakeven.client.endpoint import Endpoint
+from breakeven.client.errorbody import is_html, loads
+from breakeven.client.fetch import get_text
+from breakeven.client.transport import Pool
+from breakeven.errors import HttpError, ProtocolError, UsageError
+
+_NO_SUCH_PATH = (404, 405, 501)
+
+
+async def preflight(pool: Pool, endpoint: Endpoint) -> Endpoint:
+    """The endpoint with its model known.
+
+    Raises ConnectFailed for a dead server, ProtocolError where no OpenAI-compatible server answers,
+    HttpError for a refused key, UsageError that lists the models if none was named among several, or one
+    that is not there.
+    """
+    try:
+        models = await list_served(pool, endpoint)
+    except HttpError as error:
+        if error.status not in _NO_SUCH_PATH:
+            raise
+        return _without_list(endpoint)
+    return replace(endpoint, model=_choose(endpoint.model, models))
+
+
+async def list_served(pool: Pool, endpoint: Endpoint) -> tuple[str, ...]:
+    """Ids of the models at GET /v1/models. Raises ProtocolError if that is no list of models."""
+    text = await get_text(pool, endpoint, "/v1/models")
+    if is_html(text.encode()):
+        raise ProtocolError(f"{endpoint.models_url} answers with a web page, not JSON: check --url")
+    value = loads(text.encode())
+    entries = value.get("data", value.get("models")) if isinstance(value, dict) else value
+    if not isinstance(entries, list):
+        raise ProtocolError(
+            f"{endpoint.models_url} answers with no list of models ({text[:100]!r}): check --url"
+        )
+    names = (entry.get("id") or entry.get("name") for entry in entries if isinstance(entry, dict))
+    return tuple(name for name in names if isinstance(name, str) and name)
+
+
+def _choose(named: str | None, models: tuple[str, ...]) -> str:
+    if named is None:
+        if len(models) == 1:
+            return models[0]
+        if not models:
+            raise UsageError("the server lists no model: load one, or type --model NAME")
+        raise UsageError(f"the server has several models: type --model with one of {list_models(models)}")
+    if models and named not in models:
+        raise UsageError(f"the server has no model {named!r}: type --model with one of {list_models(models)}")
+    return named
+
+
+def _without_list(endpoint: Endpoint) -> Endpoint:
+    if endpoint.model is None:
+        raise UsageError(
+            f"{endpoint.models_url} does not exist, so the model must be named: type --model NAME"
+        )
+    return endpoint

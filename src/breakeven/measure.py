@@ -1,0 +1,237 @@
+"""Measure: a workload asked of a running endpoint, into a run on disk."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
+from itertools import cycle, islice
+from pathlib import Path
+from time import perf_counter_ns
+from typing import Literal
+
+from breakeven.acceptance.counters import SpecCounters
+from breakeven.acceptance.prometheus import between, read_counters
+from breakeven.client.endpoint import Endpoint
+from breakeven.client.identity import identify
+from breakeven.client.load import ClosedLoop, OpenLoop, run_load
+from breakeven.client.loop import running_loop_name
+from breakeven.client.openai import DEFAULT_ASK_FOR, DEFAULT_TIMEOUTS, AskFor, ask, get_text, preflight
+from breakeven.client.selfcheck import SelfCheck
+from breakeven.client.timeouts import Timeouts
+from breakeven.client.transport import Pool
+from breakeven.errors import EndpointError
+from breakeven.trace.journal import RunWriter
+from breakeven.trace.provenance import load_average
+from breakeven.trace.records import RequestTrace
+from breakeven.trace.run import Run, RunMeta, Schedule, ServerInfo, load_run, new_meta
+from breakeven.workload.prompts import Request, Sampling, Workload, requests
+
+GIVE_UP_AFTER = 10
+"""Failures in a row after which the server is taken for gone."""
+
+OnTrace = Callable[[RequestTrace], None]
+End = Callable[[SelfCheck, SpecCounters | None], None]
+
+
+@dataclass(frozen=True, slots=True)
+class MeasurePlan:
+    """What is asked, how it is sent, and how often."""
+
+    workload: Workload
+    sampling: Sampling
+    schedule: ClosedLoop | OpenLoop
+    repeats: int = 1
+    warmup: int = 1
+    """Requests asked first, one at a time, and not kept."""
+
+
+class Failures:
+    """Tells a server that is gone from one that fails now and then."""
+
+    def __init__(self, limit: int = GIVE_UP_AFTER) -> None:
+        self.limit = limit
+        self._in_a_row = 0
+
+    def see(self, trace: RequestTrace) -> None:
+        """Raises EndpointError once `limit` requests in a row have failed."""
+        self._in_a_row = self._in_a_row + 1 if trace.error else 0
+        if trace.error and self._in_a_row >= self.limit:
+            raise EndpointError(
+                f"{self.limit} requests in a row failed, the last with: {trace.error.message}"
+            )
+
+
+async def measure(
+    endpoint: Endpoint,
+    plan: MeasurePlan,
+    out: Path,
+    *,
+    timeouts: Timeouts = DEFAULT_TIMEOUTS,
+    ask_for: AskFor = DEFAULT_ASK_FOR,
+    on_trace: OnTrace = lambda trace: None,
+) -> Run:
+    """Ask every prompt `plan.repeats` times and write the run to `out`.
+
+    Raises what `preflight` and the first warm-up request raise before anything is written; EndpointError when
+    the server is gone; StorageError when the disk is full. From the first kept request on, whatever ends the
+    run leaves a folder that can be shown, compared and resumed.
+    """
+    async with Pool() as pool:
+        endpoint = await preflight(pool, endpoint)
+        asker = Asker(pool, endpoint, plan.sampling, timeouts, ask_for)
+        meta = await describe(asker, plan)
+        await asker.warm_up(plan.workload, plan.warmup)
+        writer = RunWriter.create(out, meta, plan.workload.prompts)
+        return await _record(asker, plan, writer, requests(plan.workload, plan.repeats), on_trace)
+
+
+async def resume(
+    folder: Path,
+    connect: Callable[[RunMeta], Endpoint],
+    *,
+    timeouts: Timeouts = DEFAULT_TIMEOUTS,
+    ask_for: AskFor = DEFAULT_ASK_FOR,
+    on_trace: OnTrace = lambda trace: None,
+) -> Run:
+    """Ask what an interrupted run still lacks, failed requests among it, and finish it.
+
+    `connect` gives the endpoint for the run's meta, with the API key that no run keeps. Raises UsageError if
+    the run is complete.
+    """
+    started = load_run(folder)
+    plan = plan_of(started)
+    async with Pool() as pool:
+        endpoint = await preflight(pool, connect(started.meta))
+        asker = Asker(pool, endpoint, plan.sampling, timeouts, ask_for)
+        await asker.warm_up(plan.workload, plan.warmup)
+        writer, done = RunWriter.resume(folder)
+        missing = (request for request in requests(plan.workload, plan.repeats) if request.id not in done)
+        return await _record(asker, plan, writer, missing, on_trace)
+
+
+@dataclass(frozen=True, slots=True)
+class Asker:
+    """How one endpoint is asked."""
+
+    pool: Pool
+    endpoint: Endpoint
+    sampling: Sampling
+    timeouts: Timeouts = DEFAULT_TIMEOUTS
+    ask_for: AskFor = DEFAULT_ASK_FOR
+
+    async def ask(
+        self, request: Request, clock_zero_ns: int, scheduled_ns: int | None = None
+    ) -> RequestTrace:
+        return await ask(
+            self.pool,
+            self.endpoint,
+            request,
+            self.sampling,
+            self.timeouts,
+            clock_zero_ns,
+            scheduled_ns,
+            self.ask_for,
+        )
+
+    async def page(self) -> SpecCounters | None:
+        """The server's speculation counters as they stand; None where it has none on /metrics."""
+        try:
+            return read_counters(await get_text(self.pool, self.endpoint, "/metrics"))
+        except EndpointError:
+            return None
+
+    async def warm_up(self, workload: Workload, n: int) -> None:
+        """`n` requests that are not kept. Raises EndpointError where one fails: so would all that follow."""
+        for prompt in islice(cycle(workload.prompts), n):
+            trace = await self.ask(Request(prompt), perf_counter_ns())
+            if trace.error is not None:
+                raise EndpointError(f"the first request failed: {trace.error.message}")
+            if not trace.events:
+                raise EndpointError(
+                    f"{self.endpoint.request_url} answered without a single token (finish reason "
+                    f"{trace.finish_reason!r}): raise --max-tokens, or try another prompt with --prompts"
+                )
+
+
+async def describe(
+    asker: Asker, plan: MeasurePlan, kind: Literal["measure", "trial-side"] = "measure"
+) -> RunMeta:
+    """The meta of a run that starts now: who is asked what, from where."""
+    server = await identify(asker.pool, asker.endpoint)
+    return new_meta(
+        kind=kind,
+        url=asker.endpoint.base_url,
+        api=asker.endpoint.api,
+        model=asker.endpoint.model,
+        server=ServerInfo(server.get("engine"), server.get("version")),
+        schedule=_schedule(plan.schedule),
+        sampling=plan.sampling,
+        workload=plan.workload,
+        repeats=plan.repeats,
+        warmup_requests=plan.warmup,
+        event_loop=running_loop_name(),
+    )
+
+
+def plan_of(run: Run) -> MeasurePlan:
+    """The plan that a run on disk was begun with."""
+    meta, kept = run.meta, run.meta.schedule
+    schedule: ClosedLoop | OpenLoop = ClosedLoop(kept.concurrency or 1)
+    if kept.mode == "open":
+        schedule = OpenLoop(kept.rate_per_s or 0.0, kept.poisson, kept.seed or 0)
+    workload = Workload(meta.workload.name, run.prompts())
+    return MeasurePlan(workload, meta.sampling, schedule, meta.repeats, meta.warmup_requests)
+
+
+def _schedule(schedule: ClosedLoop | OpenLoop) -> Schedule:
+    if isinstance(schedule, ClosedLoop):
+        return Schedule("closed", concurrency=schedule.concurrency)
+    return Schedule("open", rate_per_s=schedule.rate_per_s, poisson=schedule.poisson, seed=schedule.seed)
+
+
+async def _record(
+    asker: Asker, plan: MeasurePlan, writer: RunWriter, asked: Iterator[Request], on_trace: OnTrace
+) -> Run:
+    """Send the load, keep each trace as it ends, and close the run whatever happens."""
+    failures = Failures(max(GIVE_UP_AFTER, getattr(plan.schedule, "concurrency", 0)))
+
+    def keep(trace: RequestTrace) -> None:
+        writer.append(trace)
+        on_trace(trace)
+        failures.see(trace)
+
+    before = await asker.page()
+    zero_ns = perf_counter_ns() - writer.last_ns
+    with closing(writer, lambda: perf_counter_ns() - zero_ns) as end:
+        report = await run_load(
+            asked, lambda request, due_ns: asker.ask(request, zero_ns, due_ns), plan.schedule, keep, zero_ns
+        )
+        end(report.self_check, between(before, await asker.page()))
+    return load_run(writer.path)
+
+
+@contextmanager
+def closing(writer: RunWriter, elapsed_ns: Callable[[], int]) -> Iterator[End]:
+    """Close the run whatever happens. It is complete, or void, once `end` was called with its self-check;
+    else it was interrupted, and can be resumed.
+    """
+    ended: list[RunMeta] = []
+
+    def end(check: SelfCheck, counted: SpecCounters | None) -> None:
+        ended.append(
+            replace(
+                writer.meta,
+                status="complete" if check.ok else "void",
+                self_check=asdict(check),
+                counters=counted,
+            )
+        )
+
+    try:
+        yield end
+    finally:
+        close = writer.finish if ended else writer.pause
+        meta = ended[0] if ended else replace(writer.meta, status="interrupted")
+        client = replace(meta.client, load_average_end=load_average())
+        close(replace(meta, elapsed_s=elapsed_ns() / 1e9, client=client))

@@ -1,0 +1,73 @@
+"""Records as plain types for JSON: strings that can be encoded, and a reason beside every null."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from breakeven.acceptance.counters import SpecCounters
+from breakeven.report.text import encodable
+
+NO_COUNTS = "no speculation counts: speculation is off, or the server says nothing of it"
+
+
+def acceptance_json(counters: SpecCounters | None, why_none: str = NO_COUNTS) -> dict[str, Any]:
+    """Raw counts, the ratios made from them, their source, and `absent`: reason by key for each null."""
+    known = counters or SpecCounters()
+    values: dict[str, Any] = {
+        "steps": known.steps,
+        "drafts": known.drafts,
+        "drafted_tokens": known.drafted_tokens,
+        "accepted_tokens": known.accepted_tokens,
+        "accepted_per_position": _list(known.accepted_per_position),
+        "acceptance_rate": known.acceptance_rate,
+        "mean_acceptance_length": known.mean_acceptance_length,
+        "tokens_per_step": known.tokens_per_step,
+        "draft_share": known.draft_share,
+        "source": known.source or None,
+    }
+    absent = {key: _why(key, counters, why_none) for key, value in values.items() if value is None}
+    return {**values, "absent": absent}
+
+
+_NEEDS = {
+    "acceptance_rate": ("accepted_tokens", "drafted_tokens"),
+    "mean_acceptance_length": ("accepted_tokens", "drafts"),
+    "tokens_per_step": ("accepted_tokens", "steps"),
+    "draft_share": ("drafts", "steps"),
+}
+_NAMES = {
+    "steps": "decode steps",
+    "drafts": "drafts",
+    "drafted_tokens": "drafted tokens",
+    "accepted_tokens": "accepted tokens",
+    "accepted_per_position": "accepted tokens per position",
+}
+
+
+def _why(key: str, counters: SpecCounters | None, why_none: str) -> str:
+    if counters is None:
+        return why_none
+    source = counters.source or "the source"
+    if key == "source":
+        return "the counts do not name their source"
+    if key not in _NEEDS:
+        return f"{source} does not count {_NAMES[key]}"
+    missing = [_NAMES[name] for name in _NEEDS[key] if getattr(counters, name) is None]
+    if missing:
+        return f"{source} does not count {' or '.join(missing)}"
+    return f"{_NAMES[_NEEDS[key][1]]}: none were counted, so there is nothing to divide by"
+
+
+def _list(values: tuple[int, ...] | None) -> list[int] | None:
+    return None if values is None else list(values)
+
+
+def printable(value: Any) -> Any:
+    """The same value with every string such that UTF-8 can carry it, keys included."""
+    if isinstance(value, str):
+        return encodable(value)
+    if isinstance(value, dict):
+        return {encodable(str(key)): printable(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [printable(item) for item in value]
+    return value

@@ -1,0 +1,61 @@
+"""Files that are whole or not there, and disk failures in words."""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from breakeven.errors import StorageError
+
+_ADVICE = {
+    errno.ENOSPC: "the disk is full: free some space, then go on with --resume",
+    errno.EDQUOT: "your disk quota is used up: free some space, then go on with --resume",
+    errno.EFBIG: "the file may not grow further (ulimit -f): raise the limit, then go on with --resume",
+    errno.EROFS: "the disk is read-only: choose another folder with --out",
+    errno.EACCES: "no permission to write there: choose another folder with --out",
+    errno.EPERM: "no permission to write there: choose another folder with --out",
+    errno.EIO: "the disk reported an input/output error: choose another folder with --out",
+    errno.ENOTDIR: "part of that path is a file: choose another folder with --out",
+}
+
+
+def storage_error(folder: Path, error: OSError) -> StorageError:
+    """A StorageError that names the folder and says what to do."""
+    advice = _ADVICE.get(error.errno or 0, f"{error.strerror or error}: choose another folder with --out")
+    return StorageError(f"cannot write to {folder}: {advice}")
+
+
+@contextmanager
+def storing(folder: Path) -> Iterator[None]:
+    """Turns OSError into StorageError."""
+    try:
+        yield
+    except OSError as error:
+        raise storage_error(folder, error) from error
+
+
+def write_atomically(path: Path, write: Callable[[Path], None]) -> None:
+    """`write` fills a file beside `path`, which then takes its place: readers see the old or the new.
+
+    Raises what `write` raises; the unfinished file is removed.
+    """
+    partial = path.with_name(f".{path.name}.partial")
+    try:
+        write(partial)
+        _sync(partial)
+        partial.replace(path)
+    except BaseException:
+        partial.unlink(missing_ok=True)
+        raise
+    _sync(path.parent)
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

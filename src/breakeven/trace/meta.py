@@ -1,0 +1,204 @@
+"""RunMeta: run.json, what was asked of whom, how, and from where."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, Literal
+
+import orjson
+
+from breakeven.acceptance.counters import SpecCounters
+from breakeven.errors import RunFormatError
+from breakeven.trace.disk import FORMAT_VERSION
+from breakeven.trace.prompts import prompts_digest
+from breakeven.trace.provenance import ClientProvenance, collect_client, without_credentials, without_secrets
+from breakeven.workload.prompts import Sampling, Workload
+
+Status = Literal["running", "complete", "interrupted", "void"]
+
+
+@dataclass(frozen=True, slots=True)
+class ServerInfo:
+    """The measured side, as far as it says. None is unknown. Secrets among the flags are never kept."""
+
+    engine: str | None = None
+    version: str | None = None
+    flags: Mapping[str, Any] | None = None
+    extra: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.flags is not None:
+            object.__setattr__(self, "flags", without_secrets(self.flags))
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """How requests were sent: `closed` at a concurrency, or `open` at a rate."""
+
+    mode: Literal["closed", "open"]
+    concurrency: int | None = None
+    rate_per_s: float | None = None
+    poisson: bool = False
+    seed: int | None = None
+    extra: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class WorkloadInfo:
+    """Which prompts were asked; they themselves are in prompts.jsonl."""
+
+    name: str
+    prompts: int
+    sha256: str
+    """Of prompts.jsonl."""
+    extra: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class RunMeta:
+    """run.json. It has no place for a key: the URL is kept without credentials and query."""
+
+    run_id: str
+    created: str
+    """ISO 8601, UTC."""
+    breakeven_version: str
+    kind: Literal["measure", "trial-side"]
+    url: str
+    api: Literal["chat", "completions"]
+    model: str | None
+    server: ServerInfo
+    client: ClientProvenance
+    schedule: Schedule
+    sampling: Sampling
+    workload: WorkloadInfo
+    repeats: int
+    warmup_requests: int
+    status: Status = "running"
+    elapsed_s: float | None = None
+    """Wall time of the measured part; None until the end."""
+    self_check: Mapping[str, Any] | None = None
+    """None until the end."""
+    counters: SpecCounters | None = None
+    """What the server's /metrics page counted from start to end, if it has one; others' traffic is in it."""
+    notes: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+    format_version: int = FORMAT_VERSION
+    extra: Mapping[str, Any] = field(default_factory=dict)
+    """Fields that this version does not know, written back as they were."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "url", without_credentials(self.url))
+
+
+def new_meta(
+    *,
+    kind: Literal["measure", "trial-side"],
+    url: str,
+    api: Literal["chat", "completions"],
+    model: str | None,
+    server: ServerInfo,
+    schedule: Schedule,
+    sampling: Sampling,
+    workload: Workload,
+    repeats: int,
+    warmup_requests: int,
+    event_loop: str,
+) -> RunMeta:
+    """The meta of a run that starts now, on this machine."""
+    return RunMeta(
+        run_id=uuid.uuid4().hex,
+        created=datetime.now(UTC).isoformat(timespec="seconds"),
+        breakeven_version=version("breakeven"),
+        kind=kind,
+        url=url,
+        api=api,
+        model=model,
+        server=server,
+        client=collect_client(event_loop),
+        schedule=schedule,
+        sampling=sampling,
+        workload=workload_info(workload),
+        repeats=repeats,
+        warmup_requests=warmup_requests,
+        warnings=workload.warnings,
+    )
+
+
+def workload_info(workload: Workload) -> WorkloadInfo:
+    """The name, number and checksum of a workload's prompts."""
+    return WorkloadInfo(workload.name, len(workload.prompts), prompts_digest(workload.prompts))
+
+
+def dump_meta(meta: RunMeta) -> bytes:
+    """run.json, indented; unknown fields beside the known ones."""
+    return orjson.dumps(meta_as_dict(meta), option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
+
+
+def load_meta(data: bytes, path: Path) -> RunMeta:
+    """The meta in run.json's bytes. Raises RunFormatError, which names `path`."""
+    try:
+        record = orjson.loads(data)
+    except orjson.JSONDecodeError as error:
+        raise RunFormatError(
+            f"{path} is damaged (line {error.lineno}: {error.msg}): measure again"
+        ) from error
+    if not isinstance(record, dict) or not isinstance(record.get("format_version"), int):
+        raise RunFormatError(
+            f"{path} was not written by breakeven: name a folder made by  breakeven measure --out"
+        )
+    if record["format_version"] > FORMAT_VERSION:
+        raise RunFormatError(
+            f"{path} has format {record['format_version']}, and this version reads up to {FORMAT_VERSION}: "
+            "type  pip install -U breakeven"
+        )
+    try:
+        return _meta(record)
+    except (TypeError, KeyError, AttributeError, ValueError) as error:
+        raise RunFormatError(
+            f"{path} is damaged or was not written by breakeven ({error}): measure again"
+        ) from error
+
+
+def _meta(record: dict[str, Any]) -> RunMeta:
+    sampling = {f.name: record["sampling"][f.name] for f in fields(Sampling) if f.name in record["sampling"]}
+    nested = {
+        "server": _record(ServerInfo, record["server"]),
+        "client": _record(ClientProvenance, record["client"]),
+        "schedule": _record(Schedule, record["schedule"]),
+        "workload": _record(WorkloadInfo, record["workload"]),
+        "sampling": Sampling(**sampling),
+        "counters": _counters(record.get("counters")),
+    }
+    meta: RunMeta = _record(RunMeta, {**record, **nested})
+    return meta
+
+
+def _counters(value: Mapping[str, Any] | None) -> SpecCounters | None:
+    if value is None:
+        return None
+    return SpecCounters(**{f.name: _freeze(value[f.name]) for f in fields(SpecCounters) if f.name in value})
+
+
+def _record(kind: type[Any], values: Mapping[str, Any]) -> Any:
+    """A record from JSON values; lists become tuples, unknown fields go to `extra`."""
+    names = {f.name for f in fields(kind)} - {"extra"}
+    known = {name: _freeze(value) for name, value in values.items() if name in names}
+    extra = {name: value for name, value in values.items() if name not in names}
+    return kind(**known, extra=extra)
+
+
+def _freeze(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value
+
+
+def meta_as_dict(meta: RunMeta) -> dict[str, Any]:
+    """What run.json holds: nested dicts of JSON values."""
+    record = asdict(meta)
+    for part in (record, *(record[name] for name in ("server", "client", "schedule", "workload"))):
+        part.update(part.pop("extra"))
+    return record

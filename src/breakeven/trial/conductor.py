@@ -1,0 +1,226 @@
+"""The conductor: asks both sides in turn, looks after each repeat, and stops when the verdict is decided."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from time import perf_counter_ns
+
+from breakeven.acceptance.combine import complete
+from breakeven.acceptance.counters import SpecCounters
+from breakeven.acceptance.prometheus import between
+from breakeven.client.endpoint import Endpoint
+from breakeven.client.load import ClosedLoop, run_load
+from breakeven.client.openai import DEFAULT_TIMEOUTS, preflight
+from breakeven.client.pool import Pool
+from breakeven.client.selfcheck import SelfCheck
+from breakeven.client.timeouts import Timeouts
+from breakeven.compare.comparison import compare
+from breakeven.compare.sequential import StoppingRule
+from breakeven.latency import request_latency
+from breakeven.measure import Asker, Failures, MeasurePlan, closing, describe
+from breakeven.trace.journal import RunWriter
+from breakeven.trace.records import RequestTrace
+from breakeven.trial.plan import SIDES, Ask, TrialPlan, loads
+from breakeven.trial.result import TrialResult
+from breakeven.trial.store import SideRecord, TrialRecord, kept, load_trial, save_trial
+from breakeven.units import count, duration
+
+Watch = Callable[[str], None]
+"""Told after each request which side answered what."""
+
+
+@dataclass(frozen=True, slots=True)
+class LiveSide:
+    """One side, up and answering."""
+
+    description: str
+    endpoint: Endpoint
+    reload_s: float | None = None
+    """From the start of its process to the first real completion; None if it was running already."""
+    warnings: tuple[str, ...] = ()
+    """What would make its figures mean something else, such as a drafter that learns across requests."""
+
+
+@dataclass(slots=True)
+class _Side:
+    """A side while the trial runs."""
+
+    asker: Asker
+    writer: RunWriter
+    failures: Failures = field(default_factory=Failures)
+    traces: list[RequestTrace] = field(default_factory=list)
+    page: SpecCounters | None = None
+    """The speculation counters on /metrics as last read; None where there are none."""
+    counted: SpecCounters | None = None
+    """What they counted during this side's requests."""
+
+
+async def conduct(
+    plan: TrialPlan,
+    sides: Mapping[str, LiveSide],
+    out: Path,
+    watch: Watch,
+    timeouts: Timeouts = DEFAULT_TIMEOUTS,
+) -> TrialResult:
+    """Run the trial and write it to `out`: a run folder for each side, and trial.json.
+
+    Raises EndpointError when a side is gone. Then, and on cancellation, what was measured is saved and can
+    still be shown and compared.
+    """
+    async with Pool() as pool:
+        asked = {name: await _open(pool, name, sides[name], plan, out, timeouts) for name in SIDES}
+        record = _record(plan, sides, asked)
+        save_trial(out, record)
+        with ExitStack() as stack:
+            zero_ns = perf_counter_ns()
+            ends = {
+                name: stack.enter_context(closing(side.writer, lambda: perf_counter_ns() - zero_ns))
+                for name, side in asked.items()
+            }
+            trial = _Trial(plan, asked, watch, zero_ns)
+            reason = await trial.run()
+            for name, end in ends.items():
+                end(trial.self_check(), asked[name].counted)
+        save_trial(
+            out,
+            replace(
+                record,
+                stop_reason=reason,
+                left_out=trial.left_out,
+                elapsed_s=trial.elapsed_s(),
+                finished=True,
+            ),
+        )
+    return load_trial(out)
+
+
+async def _open(
+    pool: Pool, name: str, live: LiveSide, plan: TrialPlan, out: Path, timeouts: Timeouts
+) -> _Side:
+    """Find the side answering, warm it up on every prompt, and open its run folder."""
+    endpoint = await preflight(pool, live.endpoint)
+    asker = Asker(pool, endpoint, plan.sampling, timeouts)
+    measured = MeasurePlan(
+        plan.workload, plan.sampling, ClosedLoop(plan.concurrency), plan.repeats or plan.cap, plan.warmup
+    )
+    meta = await describe(asker, measured, "trial-side")
+    await asker.warm_up(plan.workload, plan.warmup)
+    writer = RunWriter.create(out / name, meta, plan.workload.prompts)
+    return _Side(asker, writer, page=await asker.page())
+
+
+def _record(plan: TrialPlan, sides: Mapping[str, LiveSide], asked: Mapping[str, _Side]) -> TrialRecord:
+    rule = _rule(plan)
+    return TrialRecord(
+        model=asked["baseline"].writer.meta.model or "",
+        workload=plan.workload.name,
+        started=asked["baseline"].writer.meta.created,
+        floor=plan.floor,
+        alpha=rule.alpha_per_look if rule else 1 - plan.confidence,
+        sides={
+            name: SideRecord(live.description, live.reload_s, live.warnings) for name, live in sides.items()
+        },
+    )
+
+
+def _rule(plan: TrialPlan) -> StoppingRule | None:
+    return StoppingRule(plan.cap, 1 - plan.confidence) if plan.repeats is None else None
+
+
+class _Trial:
+    """The measured part: repeat after repeat, until there is a reason to stop."""
+
+    def __init__(self, plan: TrialPlan, sides: Mapping[str, _Side], watch: Watch, zero_ns: int) -> None:
+        self.plan = plan
+        self.sides = sides
+        self.watch = watch
+        self.zero_ns = zero_ns
+        self.rule = _rule(plan)
+        self.left_out: dict[int, tuple[str, ...]] = {}
+        """Repeats in which the client fell behind, and why: measured and saved, but not compared."""
+        self._checks: list[SelfCheck] = []
+
+    def elapsed_s(self) -> float:
+        return (perf_counter_ns() - self.zero_ns) / 1e9
+
+    async def run(self) -> str:
+        """Ask repeat after repeat; the reason to stop."""
+        longest_s = 0.0
+        most = self.plan.repeats or self.plan.cap
+        for repeat in range(most):
+            began_s = self.elapsed_s()
+            await self._repeat(repeat)
+            longest_s = max(longest_s, self.elapsed_s() - began_s)
+            reason = self._reason_to_stop(repeat)
+            if reason is not None:
+                return reason
+            limit_s = self.plan.time_limit_s
+            if limit_s is not None and repeat + 1 < most and self.elapsed_s() + longest_s > limit_s:
+                return f"stopped after {count(repeat + 1, 'repeat')}: another would pass {duration(limit_s)}"
+        return f"all {count(most, 'repeat')} done"
+
+    def self_check(self) -> SelfCheck:
+        """Of the repeats that are compared, the one whose event loop lagged most; of all, if none is."""
+        fine = [check for check in self._checks if check.ok] or self._checks
+        return max(fine, key=lambda check: check.event_loop_lag_ms["p99"] or 0.0)
+
+    async def _repeat(self, repeat: int) -> None:
+        reasons: list[str] = []
+        for load in loads(self.plan, repeat):
+            report = await run_load(
+                load, self._send, ClosedLoop(self.plan.concurrency), _ignore, self.zero_ns
+            )
+            self._checks.append(report.self_check)
+            reasons += report.self_check.reasons
+            if self.plan.concurrency > 1:
+                await self._count(self.sides[load[0].side])
+        if reasons:
+            self.left_out[repeat] = tuple(dict.fromkeys(reasons))
+
+    async def _send(self, ask: Ask, due_ns: int | None) -> RequestTrace:
+        """Ask one side and keep its trace; asked one at a time, with the counts that only /metrics gives."""
+        side = self.sides[ask.side]
+        trace = await side.asker.ask(ask.request, self.zero_ns, due_ns)
+        if self.plan.concurrency == 1:
+            counted = await self._count(side)
+            n_tokens = request_latency(trace).output_tokens
+            trace = replace(trace, speculation=complete(trace.speculation, counted, n_tokens))
+        side.writer.append(trace)
+        side.traces.append(trace)
+        self.watch(f"{ask.side} {ask.request.id}")
+        side.failures.see(trace)
+        return trace
+
+    async def _count(self, side: _Side) -> SpecCounters | None:
+        """What /metrics counted since it was last read."""
+        if side.page is None:
+            return None
+        page = await side.asker.page()
+        counted = between(side.page, page)
+        side.page = page
+        if counted is not None:
+            side.counted = counted if side.counted is None else side.counted + counted
+        return counted
+
+    def _reason_to_stop(self, repeat: int) -> str | None:
+        """What the stopping rule says after this repeat, if it looks at all."""
+        done = repeat + 1 - len(self.left_out)
+        if self.rule is None or repeat in self.left_out or done not in self.rule.looks:
+            return None
+        baseline, candidate = (kept(self.sides[name].traces, self.left_out) for name in SIDES)
+        comparison = compare(
+            baseline,
+            candidate,
+            temperature=self.plan.sampling.temperature,
+            floor=self.plan.floor,
+            alpha=self.rule.alpha_per_look,
+        )
+        decision = self.rule.decide(comparison, done)
+        return decision.reason if decision.stop else None
+
+
+def _ignore(trace: RequestTrace) -> None:
+    """`_send` has kept it already, where its side is known."""

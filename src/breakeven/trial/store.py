@@ -1,0 +1,216 @@
+"""trial.json: what a trial was, beside the run folders of its sides; all else is made from those again.
+
+Format history (`format_version`):
+    1  0.1.0  the first
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+import orjson
+
+from breakeven.acceptance.combine import complete, total
+from breakeven.acceptance.counters import SpecCounters
+from breakeven.compare.comparison import compare
+from breakeven.compare.confounders import confounders
+from breakeven.compare.degenerate import is_degenerate
+from breakeven.errors import RunFormatError, UsageError
+from breakeven.trace.files import storing, write_atomically
+from breakeven.trace.records import RequestTrace
+from breakeven.trace.run import Run, load_run
+from breakeven.trial.plan import SIDES
+from breakeven.trial.result import Side, TrialResult
+from breakeven.units import count
+from breakeven.verdict import verdict
+
+FILE = "trial.json"
+FORMAT_VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class SideRecord:
+    """What the run folder of a side does not know."""
+
+    description: str
+    reload_s: float | None = None
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class TrialRecord:
+    """trial.json. It is written when the trial begins, and again when it ends."""
+
+    model: str
+    workload: str
+    started: str
+    floor: float
+    alpha: float
+    """1 − the confidence of each interval; the stopping rule shares it out over its looks."""
+    sides: Mapping[str, SideRecord]
+    stop_reason: str = "interrupted"
+    left_out: Mapping[int, tuple[str, ...]] = field(default_factory=dict)
+    """Repeats that are not compared, and why."""
+    elapsed_s: float | None = None
+    finished: bool = False
+    format_version: int = FORMAT_VERSION
+
+
+def is_trial(folder: Path) -> bool:
+    return (folder / FILE).is_file()
+
+
+def save_trial(folder: Path, record: TrialRecord) -> None:
+    """Raises StorageError."""
+    data = orjson.dumps(asdict(record), option=orjson.OPT_INDENT_2 | orjson.OPT_NON_STR_KEYS)
+    with storing(folder):
+        write_atomically(folder / FILE, lambda partial: _write(partial, data))
+
+
+def _write(path: Path, data: bytes) -> None:
+    path.write_bytes(data)
+
+
+def load_record(folder: Path) -> TrialRecord:
+    """Raises RunFormatError for a file that is damaged, foreign or too new."""
+    path = folder / FILE
+    try:
+        values = orjson.loads(path.read_bytes())
+        if values["format_version"] > FORMAT_VERSION:
+            raise RunFormatError(
+                f"{path} has format {values['format_version']}, and this version reads up to "
+                f"{FORMAT_VERSION}: type  pip install -U breakeven"
+            )
+        sides = {name: SideRecord(**values["sides"][name]) for name in SIDES}
+        left_out = {int(repeat): tuple(reasons) for repeat, reasons in values["left_out"].items()}
+        return TrialRecord(**{**values, "sides": sides, "left_out": left_out})
+    except OSError as error:
+        raise RunFormatError(
+            f"{folder} is no trial ({error.strerror}): name one made by  breakeven trial"
+        ) from error
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise RunFormatError(
+            f"{path} is damaged or was not written by breakeven ({error}): run the trial again"
+        ) from error
+
+
+def load_trial(folder: Path) -> TrialResult:
+    """A trial on disk, finished or not, compared anew. Raises RunFormatError."""
+    record = load_record(folder)
+    runs = {name: load_run(folder / name) for name in SIDES}
+    return _assemble(folder, record, runs)
+
+
+def compare_runs(baseline: Path, candidate: Path, floor: float, confidence: float) -> TrialResult:
+    """Two runs of the same prompts as if they were a trial's sides.
+
+    Raises UsageError if their prompts differ, RunFormatError for what is no run.
+    """
+    runs = dict(zip(SIDES, (load_run(baseline), load_run(candidate)), strict=True))
+    first, second = (runs[name].meta for name in SIDES)
+    if first.workload.sha256 != second.workload.sha256:
+        raise UsageError(
+            f"{baseline} and {candidate} asked different prompts ({first.workload.name}, "
+            f"{second.workload.name}): measure both with the same --prompts"
+        )
+    elapsed = [meta.elapsed_s for meta in (first, second) if meta.elapsed_s is not None]
+    record = TrialRecord(
+        model=first.model or "",
+        workload=first.workload.name,
+        started=first.created,
+        floor=floor,
+        alpha=1 - confidence,
+        sides={name: SideRecord(_described(runs[name])) for name in SIDES},
+        stop_reason="two runs compared",
+        elapsed_s=sum(elapsed) if len(elapsed) == len(SIDES) else None,
+        finished=True,
+    )
+    return _assemble(candidate, record, runs)
+
+
+def kept(traces: Iterable[RequestTrace], left_out: Mapping[int, tuple[str, ...]]) -> list[RequestTrace]:
+    """The traces of the repeats that are compared."""
+    return [trace for trace in traces if trace.repeat not in left_out]
+
+
+def _described(run: Run) -> str:
+    server = run.meta.server
+    return f"{server.engine or 'engine unknown'} {server.version or ''}".strip()
+
+
+def _assemble(folder: Path, record: TrialRecord, runs: Mapping[str, Run]) -> TrialResult:
+    traces = {name: kept(run.traces(), record.left_out) for name, run in runs.items()}
+    comparison = compare(
+        traces["baseline"],
+        traces["candidate"],
+        temperature=runs["baseline"].meta.sampling.temperature,
+        floor=record.floor,
+        alpha=record.alpha,
+    )
+    checks = [(name, *_self_check(run)) for name, run in runs.items()]
+    baseline, candidate = (_side(name, record, runs[name], traces[name]) for name in SIDES)
+    return TrialResult(
+        model=record.model,
+        workload=record.workload,
+        baseline=baseline,
+        candidate=candidate,
+        comparison=comparison,
+        verdict=verdict(comparison, checks),
+        stopped_after=comparison.repeats,
+        stop_reason=record.stop_reason,
+        confounders=(
+            *(warning for name in SIDES for warning in record.sides[name].warnings),
+            *_unlike(runs),
+            *_left_out(record),
+            *confounders(traces["baseline"], traces["candidate"]),
+        ),
+        run_dir=folder,
+        started=record.started,
+        elapsed_s=record.elapsed_s,
+    )
+
+
+def _self_check(run: Run) -> tuple[bool, tuple[str, ...]]:
+    check = run.meta.self_check or {"ok": True, "reasons": ()}
+    return bool(check["ok"]), tuple(check["reasons"])
+
+
+def _side(name: str, record: TrialRecord, run: Run, traces: list[RequestTrace]) -> Side:
+    real = [trace for trace in traces if trace.error is None and not is_degenerate(trace)]
+    by_prompt: dict[str, list[SpecCounters]] = {}
+    for trace in real:
+        if trace.speculation is not None:
+            by_prompt.setdefault(trace.prompt_id, []).append(trace.speculation)
+    sums = {prompt: summed for prompt, parts in by_prompt.items() if (summed := total(parts)) is not None}
+    return Side(
+        name=name,
+        description=record.sides[name].description,
+        url=run.meta.url,
+        run_dir=run.path,
+        reload_s=record.sides[name].reload_s,
+        acceptance=complete(total(list(sums.values())), run.meta.counters),
+        acceptance_by_prompt=sums,
+    )
+
+
+def _unlike(runs: Mapping[str, Run]) -> list[str]:
+    """What differs between the sides' runs beside their speculation."""
+    first, second = (runs[name].meta for name in SIDES)
+    pairs = {
+        "models": (first.model, second.model),
+        "engines": (first.server.engine, second.server.engine),
+        "engine versions": (first.server.version, second.server.version),
+        "sampling parameters": (first.sampling, second.sampling),
+        "schedules": (first.schedule, second.schedule),
+        "client machines": (first.client.cpu, second.client.cpu),
+    }
+    return [f"{what} differ: {a} and {b}" for what, (a, b) in pairs.items() if a != b]
+
+
+def _left_out(record: TrialRecord) -> list[str]:
+    if not record.left_out:
+        return []
+    reasons = dict.fromkeys(reason for reasons in record.left_out.values() for reason in reasons)
+    return [f"{count(len(record.left_out), 'repeat')} left out of the comparison: {'; '.join(reasons)}"]

@@ -1,0 +1,15 @@
+"""Fixtures that several folders of tests share."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.tiny_gguf import write_tiny
+
+
+@pytest.fixture(scope="session")
+def tiny_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A llama model of a few hundred kilobytes with random weights, F32."""
+    return write_tiny(tmp_path_factory.mktemp("tiny") / "tiny.gguf")

@@ -1,0 +1,60 @@
+import pytest
+
+from breakeven.acceptance.per_request import from_chunk
+
+
+def test_vllm_detailed_metrics():
+    spec = {
+        "mean_acceptance_length": 6.0,
+        "acceptance_histogram": [1, 0, 0, 0, 0, 3],
+        "num_spec_steps": 4,
+        "num_accepted_draft_tokens": 15,
+        "num_draft_tokens": 20,
+    }
+    counters = from_chunk({"metrics": {"speculative_decoding": spec}}, output_tokens=32)
+    assert counters is not None
+    assert (counters.drafts, counters.drafted_tokens, counters.accepted_tokens) == (4, 20, 15)
+    assert counters.steps == 32 - 1 - 15
+    assert counters.accepted_per_position == (3, 3, 3, 3, 3)
+    assert counters.draft_share == pytest.approx(4 / 16)
+
+
+def test_llamacpp_timings_do_not_tell_the_steps_that_drafted():
+    counters = from_chunk({"timings": {"draft_n": 289, "draft_n_accepted": 158}}, output_tokens=300)
+    assert counters is not None
+    assert counters.acceptance_rate == pytest.approx(0.547, abs=5e-4)
+    assert counters.drafts is None
+    assert counters.mean_acceptance_length is None
+    assert counters.draft_share is None
+    assert counters.tokens_per_step == pytest.approx(1 + 158 / 141)
+
+
+def test_llamacpp_leaves_the_counts_out_when_nothing_was_drafted():
+    counters = from_chunk({"timings": {"predicted_n": 20}}, output_tokens=20)
+    assert counters is not None
+    assert (counters.drafts, counters.drafted_tokens, counters.accepted_tokens) == (0, 0, 0)
+    assert counters.acceptance_rate is None
+    assert counters.draft_share == 0
+
+
+def test_accepted_beyond_the_end_never_makes_steps_negative():
+    spec = {"num_spec_steps": 1, "num_accepted_draft_tokens": 6, "num_draft_tokens": 6}
+    counters = from_chunk({"metrics": {"speculative_decoding": spec}}, output_tokens=2)
+    assert counters is not None
+    assert counters.steps == 1
+    assert counters.tokens_per_step == 7
+
+
+@pytest.mark.parametrize("chunk", [{}, {"metrics": None}, {"timings": []}, {"metrics": {"speculative_decoding": 3}}])
+def test_chunks_without_counts(chunk):
+    assert from_chunk(chunk, 10) is None
+
+
+@pytest.mark.parametrize("value", [None, "12", -1, True, 1.5, [1]])
+def test_a_count_of_the_wrong_type_is_unknown(value):
+    spec = {"num_spec_steps": value, "num_accepted_draft_tokens": value, "acceptance_histogram": [value]}
+    counters = from_chunk({"metrics": {"speculative_decoding": spec}}, output_tokens=10)
+    assert counters is not None
+    assert counters.drafts is None
+    assert counters.accepted_tokens is None
+    assert counters.steps is None

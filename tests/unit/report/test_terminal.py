@@ -1,0 +1,96 @@
+import io
+import re
+import unicodedata
+from dataclasses import replace
+
+import pytest
+from rich.console import Console
+
+from breakeven.report.jsonout import trial_json
+from breakeven.report.terminal import print_trial
+from breakeven.trial.result import TrialResult
+from breakeven.units import change, rate
+from tests.unit.report.builders import HOSTILE, result, traces
+from tests.unit.report.test_jsonout import bare
+
+
+def shown(trial: TrialResult, width: int = 100, report: str | None = None, **options: bool) -> str:
+    console = Console(file=io.StringIO(), width=width, **options)
+    print_trial(trial, console, report)
+    return console.file.getvalue()
+
+
+def test_the_numbers_are_those_of_the_json():
+    text = shown(result())
+    for prompt in trial_json(result())["prompts"]:
+        row = next(row for row in text.splitlines() if row.startswith(prompt["id"] + " "))
+        assert rate(1e3 / prompt["baseline_tpot_ms"]) in row
+        assert rate(1e3 / prompt["candidate_tpot_ms"]) in row
+        assert change(prompt["speedup"]) in row
+        assert "33.3 %" in row and "unknown" in row
+
+
+def test_all_that_qualifies_the_verdict_is_there():
+    text = shown(result(), report="runs/trial/report.html")
+    for words in (
+        "Faster: decode speed",
+        "acceptance = accepted draft tokens / drafted tokens",
+        "llama.cpp timings does not count drafts",
+        "Greedy replies identical in 62 of 64; first difference at character 120 of extract-json",
+        "Stopped after 8 repeats",
+        "prompt-cache reuse differs",
+        "reload: baseline 1.8 s, candidate 1.9 s",
+        "Report: runs/trial/report.html",
+    ):
+        assert words in text
+
+
+@pytest.mark.parametrize("width", [40, 60, 79, 80, 99, 100, 200])
+def test_no_line_is_wider_than_the_terminal(width: int):
+    assert max(len(row) for row in shown(result(), width).splitlines()) <= width
+
+
+@pytest.mark.parametrize("width", [40, 60])
+def test_narrow_terminals_keep_every_figure(width: int):
+    text = " ".join(shown(result(), width).split())
+    for prompt in trial_json(result())["prompts"]:
+        speeds = (rate(1e3 / prompt["baseline_tpot_ms"]), rate(1e3 / prompt["candidate_tpot_ms"]))
+        assert f"{prompt['id']} ({prompt['category']}) {speeds[0]} → {speeds[1]} tok/s" in text
+
+
+def test_what_is_copied_is_not_wrapped():
+    long = "breakeven trial --prompts " + "x" * 100
+    trial = result()
+    text = shown(replace(trial, verdict=replace(trial.verdict, next_command=long)), 60)
+    assert long in text
+
+
+def test_no_color(monkeypatch: pytest.MonkeyPatch):
+    assert "\x1b[1;32m" in shown(result(), force_terminal=True)
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert not re.search(r"\x1b\[[\d;]*3\dm", shown(result(), force_terminal=True))
+
+
+def test_absent_values_have_their_reason():
+    text = shown(bare())
+    assert "the temperature is 0.7" in text
+    assert "was running already" in text
+
+
+@pytest.mark.parametrize("width", [60, 120])
+def test_hostile_strings_are_harmless(width: int):
+    sides = traces(1, ((HOSTILE, HOSTILE, 1.2, 0.0),))
+    trial = result(sides=sides)
+    trial = replace(
+        trial,
+        model=HOSTILE,
+        workload=HOSTILE,
+        confounders=(HOSTILE,),
+        stop_reason=HOSTILE,
+        verdict=replace(trial.verdict, reason=HOSTILE, next_command=HOSTILE),
+        candidate=replace(trial.candidate, description=HOSTILE),
+    )
+    text = shown(trial, width)
+    assert not [c for c in text if unicodedata.category(c) in ("Cc", "Cs") and c != "\n"]
+    assert "\u202e" not in text
+    assert "[bold red]x[/bold red][/]" in text
