@@ -3,8 +3,9 @@
     python benchmarks/client.py [--quick]
 
 The fake server has one core and each client in turn the other. Prints a table and writes results/client.json.
-The truth is what the server was told to do (`schedule`) and what it did (`written`: its own stamps, by the same
-clock, since perf_counter_ns is one clock for all processes of a machine).
+Tokens per second are counted until the client has parsed them all, not until it has read them.
+The truth is what the server was told to do (`schedule`) and what it did (`written`: its own stamps, by the
+same clock, since perf_counter_ns is one clock for all processes of a machine).
 """
 
 from __future__ import annotations
@@ -35,6 +36,8 @@ from breakeven.servers.fake.script import Script
 from breakeven.servers.fake.server import FakeServer
 from breakeven.servers.fake.timeline import timeline
 
+BUSY = 0.9
+"""Share of its core above which a side is taken for the bottleneck."""
 OPTIONS = orjson.OPT_INDENT_2 | orjson.OPT_SERIALIZE_NUMPY
 RESULTS = Path(__file__).parent / "results" / "client.json"
 
@@ -69,7 +72,9 @@ QUICK = (
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--quick", action="store_true", help="shorter, and without the unpaced scene")
     parser.add_argument("--clients", nargs="+", default=list(CLIENTS), choices=list(CLIENTS))
     parser.add_argument("--serve", metavar="SCENE", help=argparse.SUPPRESS)
@@ -90,7 +95,11 @@ def compare(scenes: tuple[Scene, ...], clients: list[str]) -> None:
     for scene in scenes:
         results = [measure(client, scene) for client in clients]
         console.print(table(scene, results))
-        report.append({"scene": asdict(scene), "offered_tokens_per_s": scene.offered_per_s, "clients": results})
+        for result in results:
+            console.print(bottleneck(result))
+        report.append(
+            {"scene": asdict(scene), "offered_tokens_per_s": scene.offered_per_s, "clients": results}
+        )
     RESULTS.parent.mkdir(exist_ok=True)
     RESULTS.write_bytes(orjson.dumps({"machine": machine(), "scenes": report}, option=OPTIONS) + b"\n")
 
@@ -120,7 +129,7 @@ def start(arguments: list[str], core: int) -> subprocess.Popen[str]:
 
 
 def serve(scene: Scene) -> None:
-    """Prints the URL; after SIGTERM what was served: {prompt: [received, first written, last written, due first]}."""
+    """Prints the URL; after SIGTERM what was served: {user: [received, first written, last written]}."""
 
     async def until_terminated() -> None:
         over = asyncio.Event()
@@ -129,12 +138,14 @@ def serve(scene: Scene) -> None:
         async with FakeServer(script_of(scene)) as server:
             sys.stdout.write(orjson.dumps({"url": server.url}).decode() + "\n")
             sys.stdout.flush()
+            ready_s = time.process_time()
             await over.wait()
+            cpu_s = time.process_time() - ready_s
             truth = {
                 served.body["user"]: [served.received_ns, served.written_ns[0], served.written_ns[-1]]
                 for served in server.log
             }
-        answer = {"cpu_s": time.process_time(), "truth": truth}
+        answer = {"cpu_s": cpu_s, "truth": truth}
         sys.stdout.write(orjson.dumps(answer).decode())
 
     loop.run(until_terminated())
@@ -155,15 +166,23 @@ def ask(client: str, url: str, scene: Scene) -> None:
     async def timed() -> dict[str, Any]:
         cpu_s, start_ns = time.process_time(), time.perf_counter_ns()
         rows = await CLIENTS[client](url, scene.streams, scene.requests, scene.tokens)
-        wall_s = (time.perf_counter_ns() - start_ns) / 1e9
-        return {"rows": rows, "cpu_s": time.process_time() - cpu_s, "wall_s": wall_s, "loop": loop.running_loop_name()}
+        end_ns = time.perf_counter_ns()
+        return {
+            "rows": rows,
+            "cpu_s": time.process_time() - cpu_s,
+            "wall_s": (end_ns - start_ns) / 1e9,
+            "end_ns": end_ns,
+            "loop": loop.running_loop_name(),
+        }
 
     sys.stdout.write(orjson.dumps(loop.run(timed())).decode())
 
 
 def figures(client: str, scene: Scene, asked: dict[str, Any], served: dict[str, Any]) -> dict[str, Any]:
     rows: list[Row] = asked["rows"]
-    numbers, sent, first, last, tokens = (np.array(column, dtype=np.int64) for column in zip(*rows, strict=True))
+    numbers, sent, first, last, tokens = (
+        np.array(column, dtype=np.int64) for column in zip(*rows, strict=True)
+    )
     truth = np.array([served["truth"][str(number)] for number in numbers], dtype=np.int64)
     tpot_ms = (last - first) / 1e6 / (tokens - 1)
     written_ms = (truth[:, 2] - truth[:, 1]) / 1e6 / (tokens - 1)
@@ -176,11 +195,16 @@ def figures(client: str, scene: Scene, asked: dict[str, Any], served: dict[str, 
         "complete": bool((tokens == scene.tokens).all()),
         "ttft_over_schedule_ms": spread(ttft_ms - scene.ttft_ms) if scene.tpot_ms else None,
         "ttft_over_written_ms": spread((first - truth[:, 1]) / 1e6),
-        "tpot_error_to_schedule": relative(tpot_ms, np.full_like(tpot_ms, scene.tpot_ms)) if scene.tpot_ms else None,
+        "tpot_error_to_schedule": relative(tpot_ms, np.full_like(tpot_ms, scene.tpot_ms))
+        if scene.tpot_ms
+        else None,
         "tpot_error_to_written": relative(tpot_ms, written_ms),
-        "tokens_per_s": total / ((last.max() - sent.min()) / 1e9),
+        "tokens_per_s": total / ((asked["end_ns"] - sent.min()) / 1e9),
         "client_cpu_us_per_token": asked["cpu_s"] * 1e6 / total,
         "server_cpu_us_per_token": served["cpu_s"] * 1e6 / total,
+        "client_busy": asked["cpu_s"] / asked["wall_s"],
+        "server_busy": served["cpu_s"] / asked["wall_s"],
+        "server_ceiling_tokens_per_s": total / served["cpu_s"],
         "server_wrote_tokens_per_s": total / ((truth[:, 2].max() - truth[:, 0].min()) / 1e9),
     }
 
@@ -191,16 +215,29 @@ def spread(values: np.ndarray[Any, Any]) -> dict[str, float]:
 
 
 def relative(measured: np.ndarray[Any, Any], true: np.ndarray[Any, Any]) -> dict[str, float]:
-    """Errors as shares: of the mean over requests, and the 99th percentile of the absolute error of one request."""
+    """Errors as shares: of the mean over requests, and of single requests (p99 of the absolute error)."""
     errors = np.abs(measured / true - 1)
-    return {"mean": float(measured.mean() / true.mean() - 1), "p99_absolute": float(np.percentile(errors, 99))}
+    return {
+        "mean": float(measured.mean() / true.mean() - 1),
+        "p99_absolute": float(np.percentile(errors, 99)),
+    }
+
+
+COLUMNS = (
+    "client",
+    "TTFT over schedule, ms\nmean / p50 / p99",
+    "TTFT over written, ms\nmean / p50 / p99",
+    "TPOT error\nschedule",
+    "TPOT error\nwritten",
+    "tokens/s",
+    "CPU µs\na token",
+    "server CPU µs\na token",
+)
 
 
 def table(scene: Scene, results: list[dict[str, Any]]) -> Table:
     offered = f", {scene.offered_per_s:,.0f} tokens/s offered" if scene.offered_per_s else ""
-    columns = ("client", "TTFT over schedule, ms\nmean / p50 / p99", "TTFT over written, ms\nmean / p50 / p99",
-               "TPOT error\nschedule", "TPOT error\nwritten", "tokens/s", "CPU µs\na token", "server CPU µs\na token")  # fmt: skip
-    shown = Table(*columns, title=f"{scene.name}{offered}")
+    shown = Table(*COLUMNS, title=f"{scene.name}{offered}")
     for r in results:
         shown.add_row(
             r["client"],
@@ -211,6 +248,15 @@ def table(scene: Scene, results: list[dict[str, Any]]) -> Table:
             f"{r['server_cpu_us_per_token']:.1f}",
         )
     return shown
+
+
+def bottleneck(result: dict[str, Any]) -> str:
+    """Which side had no time to spare, as a sentence."""
+    client, server = result["client_busy"], result["server_busy"]
+    shares = f"{result['client']}: client busy {client:.0%}, server busy {server:.0%} of a core"
+    if server > BUSY and server > client:
+        return f"{shares}; the server is the limit: {result['server_ceiling_tokens_per_s']:,.0f} tokens/s"
+    return f"{shares}; the client is the limit" if client > BUSY else shares
 
 
 def three(value: dict[str, float] | None) -> str:

@@ -1,9 +1,9 @@
 """The clients that benchmarks/client.py compares: one function each, with the same contract.
 
-`async def NAME(url, streams, requests, tokens) -> rows`: asks `requests` times, `streams` at once, and gives for each
-request (number, sent_ns, first_ns, last_ns, tokens), all of time.perf_counter_ns(). Each asks `streams` short
-requests first, so that connections are open. The peers are written as a good engineer would write them: one session,
-no connection limit, a stamp as soon as the bytes are at hand, orjson.
+`async def NAME(url, streams, requests, tokens) -> rows`: asks `requests` times, `streams` at once, and gives
+for each request (number, sent_ns, first_ns, last_ns, tokens), all of time.perf_counter_ns(). Each asks
+`streams` short requests first, so that connections are open. The peers are written as a good engineer would
+write them: one session, no connection limit, a stamp as soon as the bytes are at hand, orjson.
 """
 
 from __future__ import annotations

@@ -2,8 +2,9 @@
 
     python benchmarks/fuzz.py [--inputs 1000000] [--seed 0]
 
-Starts from captured streams of real servers, damages their JSON, their bytes and their framing, cuts them into random
-reads, and feeds them to a connection without a socket. Input number i of a seed is always the same.
+Starts from captured streams of real servers, damages their JSON, their bytes and their framing, cuts them
+into random reads, and feeds them to a connection without a socket. Input number i of a seed is always the
+same.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import gzip
+import itertools
 import random
 import sys
 import time
@@ -33,13 +35,15 @@ from breakeven.workload.prompts import Prompt, Request
 GOLDEN = Path(__file__).parents[1] / "tests" / "golden"
 ASKED = Asked(Request(Prompt("p", "c", text="x")), 16, 0, None, 0)
 SPLICES = (
-    b"\r", b"\n", b"\r\n", b"\n\n", b"data: ", b"data:", b"event: error\n", b": ping\n\n", b"\xef\xbb\xbf", b"\xff", b"\x00",
-    b"null", b"{}", b"[]", b'"', b"[DONE]", b"0\r\n\r\n", b"ffffffff\r\n", b"HTTP/1.1 200 OK\r\n", b"<html>",
-    b'{"error":"x"}', b"\\ud83d", b"1e999", b"-1", b"9" * 30, b"[" * 200, b"<think>", b"</think>", b"NaN",
+    b"\r", b"\n", b"\r\n", b"\n\n", b"data: ", b"data:", b"event: error\n", b": ping\n\n", b"\xef\xbb\xbf",
+    b"\xff", b"\x00", b"null", b"{}", b"[]", b'"', b"[DONE]", b"0\r\n\r\n", b"ffffffff\r\n", b"-1", b"NaN",
+    b"HTTP/1.1 200 OK\r\n", b"<html>", b'{"error":"x"}', b"\\ud83d", b"1e999", b"9" * 30, b"[" * 200,
+    b"<think>", b"</think>",
 )  # fmt: skip
 VALUES: tuple[Any, ...] = (
-    None, True, 0, -1, 1.5, 2**31, 2**53, "", "x", "<think>", "</think>", [], {}, [None], [1, 2], [[]], {"a": None}, ["x"],
-    {"text": "y", "type": "text"}, {"error": "e"}, "stop", "error", "length", [{"function": {"arguments": {}}}], "\ud83d",
+    None, True, 0, -1, 1.5, 2**31, 2**53, "", "x", "<think>", "</think>", [], {}, [None], [1, 2], [[]],
+    {"a": None}, ["x"], {"text": "y", "type": "text"}, {"error": "e"}, "stop", "error", "length", "\ud83d",
+    [{"function": {"arguments": {}}}],
 )  # fmt: skip
 HEADS = (
     b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n",
@@ -103,7 +107,6 @@ class Fuzzer:
     def __init__(self, seed: int) -> None:
         self._seed = seed
         self._events = [_events(path) for path in sorted(GOLDEN.glob("*.sse"))]
-        connection.DRAIN_S = 0.0
 
     def run_one(self, number: int) -> BaseException | None:
         """What a bug raised on this input, or None."""
@@ -189,7 +192,14 @@ def _line_ends(rng: random.Random, text: bytes) -> bytes:
     return text.replace(b"\n", rng.choice((b"\r\n", b"\r", b"\n\n")))
 
 
-DAMAGES: tuple[Callable[[random.Random, bytes], bytes], ...] = (_flip, _splice, _remove, _repeat, _shorten, _line_ends)
+DAMAGES: tuple[Callable[[random.Random, bytes], bytes], ...] = (
+    _flip,
+    _splice,
+    _remove,
+    _repeat,
+    _shorten,
+    _line_ends,
+)
 
 
 def _framed(rng: random.Random, body: bytes) -> bytes:
@@ -208,12 +218,13 @@ def _framed(rng: random.Random, body: bytes) -> bytes:
 
 def _cut(rng: random.Random, text: bytes) -> list[bytes]:
     edges = sorted({0, len(text), *(rng.randrange(len(text) + 1) for _ in range(rng.randrange(6)))})
-    return [text[a:b] for a, b in zip(edges, edges[1:], strict=False)]
+    return [text[a:b] for a, b in itertools.pairwise(edges)]
 
 
 async def fuzz(inputs: int, seed: int) -> int:
     """Runs them all; returns how many raised what they must not."""
     fuzzer = Fuzzer(seed)
+    connection.DRAIN_S = 0.0
     bugs = 0
     start_s = time.perf_counter()
     for number in range(inputs):
@@ -224,13 +235,18 @@ async def fuzz(inputs: int, seed: int) -> int:
         if number % 1000 == 999:
             await asyncio.sleep(0)
         if number % 100_000 == 99_999:
-            print(f"{number + 1:,} inputs, {bugs} unhandled exceptions, {time.perf_counter() - start_s:.0f} s")
-    print(f"{inputs:,} inputs of seed {seed}: {bugs} unhandled exceptions in {time.perf_counter() - start_s:.0f} s")
+            print(
+                f"{number + 1:,} inputs, {bugs} unhandled exceptions, {time.perf_counter() - start_s:.0f} s"
+            )
+    took_s = time.perf_counter() - start_s
+    print(f"{inputs:,} inputs of seed {seed}: {bugs} unhandled exceptions, {took_s:.0f} s")
     return bugs
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--inputs", type=int, default=1_000_000)
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()

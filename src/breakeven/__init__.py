@@ -1,0 +1,54 @@
+"""Know whether speculative decoding pays, prove it when it does, and find the cause when it does not."""
+
+from breakeven.client.endpoint import ApiKey, Endpoint
+from breakeven.client.schedule import ClosedLoop, OpenLoop
+from breakeven.client.timeouts import Timeouts
+from breakeven.compare.comparison import compare_traces
+from breakeven.compare.records import Comparison, Interval, Verdict
+from breakeven.errors import BreakevenError
+from breakeven.latency import RequestLatency, RunSummary, request_latency, summarize
+from breakeven.measure import MeasurePlan, measure_endpoint
+from breakeven.trace.records import Event, Kind, RequestTrace
+from breakeven.trace.run import Run, load_run
+from breakeven.trial.conductor import LiveSide, conduct
+from breakeven.trial.plan import TrialPlan
+from breakeven.trial.result import TrialResult
+from breakeven.trial.store import compare_runs, load_trial
+from breakeven.verdict import judge
+from breakeven.workload.files import load_prompts
+from breakeven.workload.prompts import Prompt, Sampling, Workload
+
+__all__ = [
+    "ApiKey",
+    "BreakevenError",
+    "ClosedLoop",
+    "Comparison",
+    "Endpoint",
+    "Event",
+    "Interval",
+    "Kind",
+    "LiveSide",
+    "MeasurePlan",
+    "OpenLoop",
+    "Prompt",
+    "RequestLatency",
+    "RequestTrace",
+    "Run",
+    "RunSummary",
+    "Sampling",
+    "Timeouts",
+    "TrialPlan",
+    "TrialResult",
+    "Verdict",
+    "Workload",
+    "compare_runs",
+    "compare_traces",
+    "conduct",
+    "judge",
+    "load_prompts",
+    "load_run",
+    "load_trial",
+    "measure_endpoint",
+    "request_latency",
+    "summarize",
+]

@@ -62,7 +62,7 @@ class Failures:
             )
 
 
-async def measure(
+async def measure_endpoint(
     endpoint: Endpoint,
     plan: MeasurePlan,
     out: Path,
@@ -86,7 +86,7 @@ async def measure(
         return await _record(asker, plan, writer, requests(plan.workload, plan.repeats), on_trace)
 
 
-async def resume(
+async def resume_run(
     folder: Path,
     connect: Callable[[RunMeta], Endpoint],
     *,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 
 from breakeven.compare.outcome import disagreement, outcome
@@ -21,12 +20,12 @@ SelfCheck = tuple[str, bool, tuple[str, ...]]
 """A side's name, whether its self-check passed, and the reasons if not."""
 
 
-def verdict(comparison: Comparison, self_checks: Sequence[SelfCheck] = ()) -> Verdict:
+def judge(comparison: Comparison, self_checks: Sequence[SelfCheck] = ()) -> Verdict:
     """Judge a comparison: first whether it may be judged at all, then what its interval says.
 
     Refused are: a client that failed its self-check, nothing paired, sides that differ in replies truncated
-    inside reasoning, a side with over 5 % errors or mostly looping replies, and a significant drift of the
-    machine that is larger than the effect found.
+    inside reasoning, and a side with over 5 % errors or mostly looping replies. A drift of the machine is a
+    warning, not a refusal: the order of a trial puts it on both sides, and the interval holds what is left.
     """
     refused = (
         _void(self_checks)
@@ -109,13 +108,6 @@ def _judge(comparison: Comparison, speedup: Interval) -> Verdict:
     if found == "same":
         reason = f"Same: any difference is within {share(comparison.floor)}; {figures}."
         return Verdict("same", reason + _apart(comparison))
-    drifted = comparison.drift.ratio
-    if comparison.drift.significant and drifted is not None and _size(drifted) > _size(speedup):
-        return _refused(
-            f"the machine drifted by more than the sides differ ({change(drifted.estimate)} on the baseline "
-            f"alone); {figures}",
-            "breakeven trial",
-        )
     return Verdict(found, f"{found.capitalize()}: {figures}.{_apart(comparison)}")
 
 
@@ -167,10 +159,6 @@ def _more_tokens(comparison: Comparison) -> str:
 
 def _part(side: SideQuality, n: int) -> float:
     return n / side.requests if side.requests else 0.0
-
-
-def _size(ratio: Interval) -> float:
-    return abs(math.log(ratio.estimate))
 
 
 def _per_side(comparison: Comparison, which: Callable[[SideQuality], int]) -> str:

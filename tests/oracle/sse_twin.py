@@ -1,7 +1,8 @@
-"""A second reading of the event-stream rules: whole input at once, line by line, written to be obviously right.
+"""A second reading of the event-stream rules: whole input at once, line by line, written to be obviously
+right.
 
-It follows the steps of the WHATWG HTML standard, section 9.2.6, on bytes. Like the parser under test it gives out an
-event that the end of the stream completes.
+It follows the steps of the WHATWG HTML standard, section 9.2.6, on bytes. Like the parser under test it
+gives out an event that the end of the stream completes.
 """
 
 from __future__ import annotations

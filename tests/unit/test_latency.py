@@ -87,7 +87,7 @@ def test_first_chunk_of_eight_of_128():
 
 
 def test_chunk_sizes_from_token_ids():
-    """A prefill token, then bundles of six: dividing by N − 1 is right here, because n_first is known to be 1."""
+    """A prefill token, then bundles of six: dividing by N − 1 is right here, as n_first is known to be 1."""
     sizes = [1, 6, 6, 6, 6, 6, 1]
     trace = reply(
         stream(*[(R, n) for n in sizes]), 32, 31, output_token_ids=tuple(range(32)), finish_reason="length"
@@ -289,7 +289,7 @@ def test_no_tokens_at_all(usage):
     ],
 )
 def test_stamps_that_run_backwards(change):
-    latency = request_latency(reply(stream(*[(C, None)] * 3), completion=3, **change))
+    latency = request_latency(replace(reply(stream(*[(C, None)] * 3), completion=3), **change))
     assert latency.ttft_s is latency.e2e_s is latency.tpot_s is None
     assert latency.absent["tpot_s"] == "the time stamps run backwards"
     assert latency.output_tokens == 3

@@ -15,9 +15,7 @@ from breakeven.client.loop import run
 from breakeven.client.openai import AskFor
 from breakeven.errors import EndpointError, UsageError
 from breakeven.latency import summarize
-from breakeven.measure import MeasurePlan, plan_of
-from breakeven.measure import measure as measure_endpoint
-from breakeven.measure import resume as resume_run
+from breakeven.measure import MeasurePlan, measure_endpoint, plan_of, resume_run
 from breakeven.report.jsonout import measure_json
 from breakeven.report.progress import progress
 from breakeven.report.terminal import print_run

@@ -40,7 +40,7 @@ async def run_load(
     on_trace: Callable[[RequestTrace], None],
     clock_zero_ns: int = 0,
 ) -> LoadReport:
-    """Takes requests, of whatever type `send` takes, from the iterable only as they are sent, so that memory stays flat.
+    """Takes requests, of whatever type `send` takes, only as they are sent, so that memory stays flat.
 
     Each trace goes to `on_trace` as soon as it is there. Cancelling drops what is in flight and keeps what
     was handed on. Whatever `send` or `on_trace` raises ends the run in the same way, and is raised.

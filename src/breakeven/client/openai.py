@@ -19,7 +19,16 @@ from breakeven.errors import BreakevenError, EndpointError
 from breakeven.trace.records import RequestTrace
 from breakeven.workload.prompts import Request, Sampling
 
-__all__ = ["DEFAULT_ASK_FOR", "DEFAULT_TIMEOUTS", "AskFor", "Timeouts", "ask", "get_text", "list_served", "preflight"]
+__all__ = [
+    "DEFAULT_ASK_FOR",
+    "DEFAULT_TIMEOUTS",
+    "AskFor",
+    "Timeouts",
+    "ask",
+    "get_text",
+    "list_served",
+    "preflight",
+]
 
 EVENT_STREAM = "text/event-stream"
 DEFAULT_TIMEOUTS = Timeouts()

@@ -53,8 +53,8 @@ class Pool:
     async def turn(self) -> None:
         """Waits for a turn of the event loop in which no other caller works.
 
-        Between two turns every ready socket is read. So when hundreds of requests start or end together, the work of
-        one delays no stamp of another by more than its own length.
+        Between two turns every ready socket is read. So when hundreds of requests start or end together, the
+        work of one delays no stamp of another by more than its own length.
         """
         async with self._turn:
             await asyncio.sleep(0)

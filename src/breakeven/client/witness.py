@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from breakeven.trace.records import RequestTrace
 
-
 Item = TypeVar("Item")
 
 

@@ -21,7 +21,7 @@ FLOOR = 0.02
 CONFIDENCE = 0.95
 
 
-def compare(
+def compare_traces(
     baseline: Iterable[RequestTrace],
     candidate: Iterable[RequestTrace],
     *,

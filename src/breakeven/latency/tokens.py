@@ -125,7 +125,7 @@ def first_read(n: Total, events: tuple[Event, ...], ids_known: bool) -> FirstRea
 
 def _minimum(events: Iterable[Event]) -> int:
     """Like `at_least`, of events that are known to carry a token."""
-    return sum(event.n_tokens or 1 for event in events)
+    return sum(1 if event.n_tokens is None else event.n_tokens for event in events)
 
 
 def share(trace: RequestTrace, n: Total, events: tuple[Event, ...], hidden: bool) -> Share:

@@ -47,10 +47,10 @@ MODELS: tuple[CatalogModel, ...] = (
     ),
     CatalogModel(
         name="smollm2-moe",
-        file="SmolLM2-135M-Instruct.Q4_1.moe-e8-k1-s0.gguf",
-        note="smollm2 with 8 identical experts, top-1; its routing is random, not learned",
+        file="SmolLM2-135M-Instruct.Q4_1.moe-e8-k2-s0.gguf",
+        note="smollm2 with 8 identical experts, top-2 (Mixtral's shape); its routing is random, not learned",
         license="Apache-2.0",
-        recipe=Recipe(source="smollm2", experts=8, top_k=1),
+        recipe=Recipe(source="smollm2", experts=8, top_k=2),
     ),
 )
 """In the order that `models list` shows."""

@@ -108,7 +108,12 @@ def write_requests(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
     """Rows into a parquet file, a row group at a time. Raises OSError; use it through write_atomically."""
     encoding = {f"{name}.list.element": "DELTA_BINARY_PACKED" for name in _RISING}
     with pq.ParquetWriter(
-        path, SCHEMA, compression="zstd", use_dictionary=_REPEATING, column_encoding=encoding
+        path,
+        SCHEMA,
+        compression="zstd",
+        use_dictionary=_REPEATING,
+        column_encoding=encoding,
+        write_statistics=False,
     ) as writer:
         for group in _groups(rows):
             writer.write_table(_table(group))

@@ -17,7 +17,7 @@ from breakeven.client.openai import DEFAULT_TIMEOUTS, preflight
 from breakeven.client.pool import Pool
 from breakeven.client.selfcheck import SelfCheck
 from breakeven.client.timeouts import Timeouts
-from breakeven.compare.comparison import compare
+from breakeven.compare.comparison import compare_traces
 from breakeven.compare.sequential import StoppingRule
 from breakeven.latency import request_latency
 from breakeven.measure import Asker, Failures, MeasurePlan, closing, describe
@@ -211,7 +211,7 @@ class _Trial:
         if self.rule is None or repeat in self.left_out or done not in self.rule.looks:
             return None
         baseline, candidate = (kept(self.sides[name].traces, self.left_out) for name in SIDES)
-        comparison = compare(
+        comparison = compare_traces(
             baseline,
             candidate,
             temperature=self.plan.sampling.temperature,

@@ -14,7 +14,7 @@ import orjson
 
 from breakeven.acceptance.combine import complete, total
 from breakeven.acceptance.counters import SpecCounters
-from breakeven.compare.comparison import compare
+from breakeven.compare.comparison import compare_traces
 from breakeven.compare.confounders import confounders
 from breakeven.compare.degenerate import is_degenerate
 from breakeven.errors import RunFormatError, UsageError
@@ -24,7 +24,7 @@ from breakeven.trace.run import Run, load_run
 from breakeven.trial.plan import SIDES
 from breakeven.trial.result import Side, TrialResult
 from breakeven.units import count
-from breakeven.verdict import verdict
+from breakeven.verdict import judge
 
 FILE = "trial.json"
 FORMAT_VERSION = 1
@@ -142,7 +142,7 @@ def _described(run: Run) -> str:
 
 def _assemble(folder: Path, record: TrialRecord, runs: Mapping[str, Run]) -> TrialResult:
     traces = {name: kept(run.traces(), record.left_out) for name, run in runs.items()}
-    comparison = compare(
+    comparison = compare_traces(
         traces["baseline"],
         traces["candidate"],
         temperature=runs["baseline"].meta.sampling.temperature,
@@ -157,7 +157,7 @@ def _assemble(folder: Path, record: TrialRecord, runs: Mapping[str, Run]) -> Tri
         baseline=baseline,
         candidate=candidate,
         comparison=comparison,
-        verdict=verdict(comparison, checks),
+        verdict=judge(comparison, checks),
         stopped_after=comparison.repeats,
         stop_reason=record.stop_reason,
         confounders=(

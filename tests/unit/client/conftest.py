@@ -15,7 +15,7 @@ CLOSE = None
 
 @dataclass
 class RawServer:
-    """Answers request number i with replies[i], the last for all further ones. A float among the pieces waits."""
+    """Answers request number i with replies[i], further ones with the last. A float waits."""
 
     replies: Sequence[Sequence[bytes | float | None]]
     requests: list[bytes] = field(default_factory=list)

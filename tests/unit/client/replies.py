@@ -35,7 +35,8 @@ def http(body: bytes, status: int = 200, content_type: str = "text/event-stream"
 
 
 def chunked_head(extra: str = "") -> bytes:
-    return f"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n{extra}\r\n".encode()
+    head = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n"
+    return f"{head}{extra}\r\n".encode()
 
 
 def framed(body: bytes) -> bytes:

@@ -61,11 +61,11 @@ def test_paths_are_found_beside_the_version() -> None:
 
 @pytest.mark.parametrize(
     "typed",
-    ["", "http://", "ftp://h", "http://h:99999", "http://h:x", "http://u:p@h", "http://h?x=1", "http://h#f", "h h",
-     "http://hä", "http://[::1"],
+    ["", "http://", "ftp://h", "http://h:99999", "http://h:x", "http://u:p@h", "http://h?x=1", "http://h#f",
+     "h h", "http://hä", "http://[::1"],
 )  # fmt: skip
 def test_a_bad_url_says_what_to_type(typed: str) -> None:
-    with pytest.raises(UsageError, match="type|--url"):
+    with pytest.raises(UsageError, match=r"type|--url"):
         Endpoint(typed)
 
 

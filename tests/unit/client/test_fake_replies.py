@@ -1,4 +1,4 @@
-"""The client against the package's fake server, which knows the truth: every figure is compared with what it did."""
+"""The client against the package's fake server, which knows the truth about what it did."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 
 from breakeven.client.endpoint import Endpoint
 from breakeven.client.load import ClosedLoop, run_load
-from breakeven.client.openai import AskFor, ask, preflight
+from breakeven.client.openai import DEFAULT_ASK_FOR, AskFor, ask, preflight
 from breakeven.client.transport import Pool
 from breakeven.servers.fake.presets import llamacpp_script, vllm_script
 from breakeven.servers.fake.script import Script, Speculation, Wire
@@ -20,7 +20,7 @@ SLACK_S = 0.1
 """These machines are shared; what is exact has tests of its own."""
 
 
-async def one(script: Script, ask_for: AskFor = AskFor()) -> tuple[RequestTrace, FakeServer]:
+async def one(script: Script, ask_for: AskFor = DEFAULT_ASK_FOR) -> tuple[RequestTrace, FakeServer]:
     async with FakeServer(script) as server, Pool() as pool:
         endpoint = await preflight(pool, Endpoint(server.url))
         zero_ns = perf_counter_ns()
@@ -51,12 +51,11 @@ async def test_cases_1_and_4_reasoning_comes_first(key: str) -> None:
 
 
 async def test_stamps_lie_between_the_servers_own_and_a_little_later() -> None:
-    trace, server = await one(vllm_script(ttft_s=0.02, tpot_s=0.01, n_tokens=20))
-    async with FakeServer(vllm_script(ttft_s=0.02, tpot_s=0.01, n_tokens=20)) as other, Pool() as pool:
-        endpoint = await preflight(pool, Endpoint(other.url))
+    async with FakeServer(vllm_script(ttft_s=0.02, tpot_s=0.01, n_tokens=20)) as server, Pool() as pool:
+        endpoint = await preflight(pool, Endpoint(server.url))
         trace = await ask(pool, endpoint, Request(Prompt("p", "c", text="x")), Sampling(max_tokens=512))
-        truth = other.log[0]
-    assert server.log and trace.sent_ns <= truth.received_ns + 1_000_000
+        truth = server.log[0]
+    assert trace.sent_ns <= truth.received_ns + 1_000_000
     for event, written_ns in zip(trace.events, truth.written_ns, strict=True):
         assert -2_000_000 < event.read_ns - written_ns < SLACK_S * 1e9
 

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import itertools
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -54,7 +56,7 @@ def test_other_kinds_keep_theirs() -> None:
 def test_where_chunks_are_cut_changes_no_text(reasoning: str, content: str, data: st.DataObject) -> None:
     text = f"<think>{reasoning}</think>{content}"
     cuts = sorted(data.draw(st.sets(st.integers(0, len(text)), max_size=8)) | {0, len(text)})
-    pieces = [text[a:b] for a, b in zip(cuts, cuts[1:], strict=False)]
+    pieces = [text[a:b] for a, b in itertools.pairwise(cuts)]
     split = split_inline(pieces, [C] * len(pieces))
     assert split is not None
     assert (split.content, split.reasoning) == (content, reasoning)

@@ -75,8 +75,8 @@ def test_each_read_has_its_own_id_and_time() -> None:
 
 
 def test_role_only_and_empty_chunks_are_no_events() -> None:
-    body = sse(chunk({"role": "assistant", "content": ""}), chunk({"role": "assistant", "content": None}), chunk({}),
-               chunk({"content": "a"}, "length"))  # fmt: skip
+    roles = chunk({"role": "assistant", "content": ""}), chunk({"role": "assistant", "content": None})
+    body = sse(*roles, chunk({}), chunk({"content": "a"}, "length"))
     assert kinds(read(body)) == [C]
 
 
@@ -116,8 +116,9 @@ def test_tags_are_text_where_the_server_splits_reasoning_itself() -> None:
 def test_tool_calls_and_the_legacy_function_call_are_tokens() -> None:
     calls = [{"index": 0, "id": "c1", "type": "function", "function": {"name": "find", "arguments": ""}}]
     more = [{"index": 0, "function": {"arguments": '{"q": 1}'}}]
-    trace = read(sse(chunk({"tool_calls": calls}), chunk({"tool_calls": more}),
-                     chunk({"function_call": {"name": "f", "arguments": {"a": 1}}}), chunk({}, "tool_calls")))  # fmt: skip
+    legacy = {"function_call": {"name": "f", "arguments": {"a": 1}}}
+    deltas = ({"tool_calls": calls}, {"tool_calls": more}, legacy)
+    trace = read(sse(*map(chunk, deltas), chunk({}, "tool_calls")))
     assert kinds(trace) == [T, T, T, E]
     assert trace.tool_calls == 'find{"q": 1}f{"a":1}'
 

@@ -38,7 +38,7 @@ async def test_several_models_must_be_chosen_from(raw_server: Any) -> None:
 
 async def test_a_model_that_is_not_there(raw_server: Any) -> None:
     async with raw_server([models(*(f"m{i}" for i in range(25)))]) as server:
-        with pytest.raises(UsageError, match="no model 'gpt'.*m0, m1.*and 5 more"):
+        with pytest.raises(UsageError, match=r"no model 'gpt'.*m0, m1.*and 5 more"):
             await checked(server.url, "gpt")
     async with raw_server([models()]) as server:
         with pytest.raises(UsageError, match="lists no model"):

@@ -15,7 +15,7 @@ import pytest
 import trustme
 
 from breakeven.client.endpoint import ApiKey, Endpoint
-from breakeven.client.openai import AskFor, Timeouts, ask, get_text
+from breakeven.client.openai import DEFAULT_TIMEOUTS, AskFor, Timeouts, ask, get_text
 from breakeven.client.transport import Pool
 from breakeven.errors import ConnectFailed, HttpError
 from breakeven.trace.records import RequestTrace
@@ -26,7 +26,7 @@ QUICK = Timeouts(connect_s=5, first_token_s=0.3, idle_s=0.2)
 
 
 async def asked(
-    url: str, pool: Pool | None = None, timeouts: Timeouts = Timeouts(), **endpoint: Any
+    url: str, pool: Pool | None = None, timeouts: Timeouts = DEFAULT_TIMEOUTS, **endpoint: Any
 ) -> RequestTrace:
     """One request, on a pool of its own unless one is given."""
     if pool is not None:
@@ -61,10 +61,16 @@ async def test_a_request_says_what_was_asked(raw_server: Any) -> None:
         } <= set(lines)
         assert not any(line.startswith("User-Agent") for line in lines)
         assert orjson.loads(body) == {
-            "model": "m", "messages": [{"role": "user", "content": "Hello"}], "max_tokens": 7, "temperature": 0.5,
-            "top_p": 0.9, "stream": True, "stream_options": {"include_usage": True}, "return_token_ids": True,
+            "model": "m",
+            "messages": [{"role": "user", "content": "Hello"}],
+            "max_tokens": 7,
+            "temperature": 0.5,
+            "top_p": 0.9,
+            "stream": True,
+            "stream_options": {"include_usage": True},
+            "return_token_ids": True,
             "cache_prompt": True,
-        }  # fmt: skip
+        }
 
 
 async def test_completions_and_messages(raw_server: Any) -> None:
@@ -338,15 +344,15 @@ async def test_a_cancelled_request_drops_its_connection(raw_server: Any) -> None
 
 
 async def test_get_text(raw_server: Any) -> None:
-    async with raw_server(
-        [http(b"up 1\n", 200, "text/plain")], [http(b"{}", 404, "application/json")]
-    ) as server:
-        async with Pool() as pool:
-            endpoint = Endpoint(server.url)
-            assert await get_text(pool, endpoint, "/metrics") == "up 1\n"
-            assert server.requests[0].startswith(b"GET /metrics HTTP/1.1\r\n")
-            with pytest.raises(HttpError):
-                await get_text(pool, endpoint, "/version")
+    async with (
+        raw_server([http(b"up 1\n", 200, "text/plain")], [http(b"{}", 404, "application/json")]) as server,
+        Pool() as pool,
+    ):
+        endpoint = Endpoint(server.url)
+        assert await get_text(pool, endpoint, "/metrics") == "up 1\n"
+        assert server.requests[0].startswith(b"GET /metrics HTTP/1.1\r\n")
+        with pytest.raises(HttpError):
+            await get_text(pool, endpoint, "/version")
     async with raw_server([5.0]) as silent, Pool() as pool:
         with pytest.raises(ConnectFailed, match="does not answer"):
             await get_text(pool, Endpoint(silent.url), "/metrics", QUICK)

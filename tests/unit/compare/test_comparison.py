@@ -4,13 +4,13 @@ import time
 import numpy as np
 import pytest
 
-from breakeven.compare.comparison import compare
+from breakeven.compare.comparison import compare_traces
 from breakeven.errors import UsageError
 from tests.cases.builders import reply, run
 
 
 def test_the_speedup_is_that_of_the_speeds():
-    found = compare(run(50), run(60, seed=1), temperature=0)
+    found = compare_traces(run(50), run(60, seed=1), temperature=0)
     assert found.speedup is not None
     assert found.speedup.estimate == pytest.approx(1.2, rel=0.01)
     assert found.speedup.low < 1.2 < found.speedup.high
@@ -18,7 +18,7 @@ def test_the_speedup_is_that_of_the_speeds():
 
 
 def test_prompts_count_alike_whatever_their_speed():
-    found = compare(run([10, 100], noise=0), run([20, 100], noise=0), temperature=0)
+    found = compare_traces(run([10, 100], noise=0), run([20, 100], noise=0), temperature=0)
     assert found.speedup is not None
     assert found.speedup.estimate == pytest.approx(2**0.5, rel=1e-6)
     assert [round(p.speedup.estimate, 3) for p in found.prompts] == [2, 1]
@@ -27,7 +27,7 @@ def test_prompts_count_alike_whatever_their_speed():
 
 
 def test_outputs_of_unlike_length_are_compared_per_token():
-    found = compare(run(50, noise=0, tokens=200), run(50, noise=0, tokens=20), temperature=0)
+    found = compare_traces(run(50, noise=0, tokens=200), run(50, noise=0, tokens=20), temperature=0)
     assert found.speedup is not None and found.speedup.estimate == pytest.approx(1, rel=1e-6)
 
 
@@ -38,7 +38,7 @@ def test_categories():
             *_renamed(run([speed] * 4, seed=seed, category="copy")),
         ]
 
-    found = compare(both(50, 0), both(75, 1), temperature=0)
+    found = compare_traces(both(50, 0), both(75, 1), temperature=0)
     assert found.by_category["math"].estimate == pytest.approx(1, abs=0.01)
     assert found.by_category["copy"].low > 1.4
     assert found.by_category["copy"].high < 1.6
@@ -52,7 +52,7 @@ def test_sides_are_counted_and_bad_replies_left_out():
         reply("p2", 0, reasoning="so " * 30, finish_reason="length", max_tokens=32),
         *run(prompts=10, repeats=2)[3:],
     ]
-    found = compare(baseline, candidate, temperature=0)
+    found = compare_traces(baseline, candidate, temperature=0)
     side = found.candidate
     assert (side.requests, side.errors, side.without_tpot) == (20, 1, 1)
     assert (side.truncated_in_reasoning, side.degenerate, side.max_tokens) == (1, 1, 256)
@@ -63,41 +63,41 @@ def test_sides_are_counted_and_bad_replies_left_out():
 
 
 def test_nothing_paired():
-    found = compare(run(prompts=2), [reply("elsewhere")], temperature=0)
+    found = compare_traces(run(prompts=2), [reply("elsewhere")], temperature=0)
     assert found.speedup is None
     assert (found.prompts, found.by_category, found.repeats) == ((), {}, 0)
     assert found.lossless.reason
 
 
 def test_no_replies_at_all():
-    found = compare([], [], temperature=None)
+    found = compare_traces([], [], temperature=None)
     assert found.speedup is None and found.baseline.requests == 0
     assert found.baseline.max_tokens is None
 
 
 def test_wide_bounds_of_a_tpot_are_a_warning():
-    found = compare(run(bundles=True, tokens=8), run(bundles=True, tokens=8), temperature=0)
+    found = compare_traces(run(bundles=True, tokens=8), run(bundles=True, tokens=8), temperature=0)
     assert any("bounds wider than the floor" in warning for warning in found.warnings)
-    assert not any("bounds" in warning for warning in compare(run(), run(), temperature=0).warnings)
+    assert not any("bounds" in warning for warning in compare_traces(run(), run(), temperature=0).warnings)
 
 
 def test_one_prompt_and_one_repeat_say_what_they_cannot_tell():
-    assert any("p0 only" in w for w in compare(run(prompts=1), run(prompts=1), temperature=0).warnings)
-    assert any("one repeat" in w for w in compare(run(repeats=1), run(repeats=1), temperature=0).warnings)
+    assert any("p0 only" in w for w in compare_traces(run(prompts=1), run(prompts=1), temperature=0).warnings)
+    assert any("one repeat" in w for w in compare_traces(run(repeats=1), run(repeats=1), temperature=0).warnings)
 
 
 def test_drift_is_a_warning_with_its_size():
     def slowing(_: int, repeat: int) -> float:
         return 1 - 0.05 * repeat
 
-    found = compare(run(speed_of=slowing), run(60, speed_of=slowing, seed=1), temperature=0)
+    found = compare_traces(run(speed_of=slowing), run(60, speed_of=slowing, seed=1), temperature=0)
     assert found.drift.significant
     assert any("drifted" in warning and "−" in warning for warning in found.warnings)
 
 
 def test_a_look_has_its_own_level():
-    wide = compare(run(), run(seed=1), temperature=0, alpha=0.002)
-    usual = compare(run(), run(seed=1), temperature=0)
+    wide = compare_traces(run(), run(seed=1), temperature=0, alpha=0.002)
+    usual = compare_traces(run(), run(seed=1), temperature=0)
     assert wide.confidence == pytest.approx(0.998)
     assert wide.speedup is not None and usual.speedup is not None
     assert wide.speedup.high > usual.speedup.high
@@ -109,30 +109,30 @@ def test_a_look_has_its_own_level():
 )
 def test_levels_out_of_range(option: dict[str, float], word: str):
     with pytest.raises(UsageError, match=word):
-        compare(run(), run(), temperature=0, **option)
+        compare_traces(run(), run(), temperature=0, **option)
 
 
 def test_same_runs_same_comparison():
-    assert compare(run(), run(seed=1), temperature=0) == compare(run(), run(seed=1), temperature=0)
+    assert compare_traces(run(), run(seed=1), temperature=0) == compare_traces(run(), run(seed=1), temperature=0)
 
 
 def test_swapping_the_sides_turns_the_ratio_over():
     a, b = run(50, repeats=1, prompts=6), run(55, repeats=1, prompts=6, seed=1)
-    there, back = compare(a, b, temperature=0), compare(b, a, temperature=0)
+    there, back = compare_traces(a, b, temperature=0), compare_traces(b, a, temperature=0)
     assert there.speedup is not None and back.speedup is not None
     assert there.speedup.estimate == pytest.approx(1 / back.speedup.estimate)
 
 
 def test_eight_prompts_by_eight_repeats_take_milliseconds():
     baseline, candidate = run(repeats=8), run(repeats=8, seed=1)
-    compare(baseline, candidate, temperature=0)
+    compare_traces(baseline, candidate, temperature=0)
     started = time.perf_counter()
-    compare(baseline, candidate, temperature=0)
+    compare_traces(baseline, candidate, temperature=0)
     assert time.perf_counter() - started < 0.5
 
 
 def test_estimates_hold_no_numpy_types():
-    found = compare(run(), run(seed=1), temperature=0)
+    found = compare_traces(run(), run(seed=1), temperature=0)
     assert found.speedup is not None
     values = [*dataclasses.astuple(found.speedup), *dataclasses.astuple(found.prompts[0].speedup)]
     assert not any(isinstance(value, np.generic) for value in values)

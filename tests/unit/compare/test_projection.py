@@ -2,7 +2,7 @@ import math
 
 import pytest
 
-from breakeven.compare.comparison import compare
+from breakeven.compare.comparison import compare_traces
 from breakeven.compare.projection import project
 from tests.cases.builders import run
 
@@ -19,7 +19,7 @@ def shaken(prompt: int, repeat: int) -> float:
 def projected(speed: float, prompts: int = 8, speed_of=None):
     baseline = run(50, prompts=prompts, repeats=4)
     candidate = run(speed, prompts=prompts, repeats=4, seed=1, speed_of=speed_of)
-    found = project(compare(baseline, candidate, temperature=0))
+    found = project(compare_traces(baseline, candidate, temperature=0))
     assert found is not None
     return found
 
@@ -49,4 +49,4 @@ def test_one_prompt_varies_only_by_repeat():
 
 
 def test_nothing_paired():
-    assert project(compare([], [], temperature=0)) is None
+    assert project(compare_traces([], [], temperature=0)) is None

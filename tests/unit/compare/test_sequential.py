@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from benchmarks.power import SHARED, Simulation, run_rule
-from breakeven.compare.comparison import compare
+from breakeven.compare.comparison import compare_traces
 from breakeven.compare.sequential import StoppingRule
 from breakeven.errors import UsageError
 from tests.cases.builders import run
@@ -13,7 +13,7 @@ from tests.cases.builders import run
 def decide(candidate, repeats: int, cap: int = 12):
     rule = StoppingRule(cap=cap)
     baseline = run(50, repeats=repeats, noise=0.005)
-    return rule.decide(compare(baseline, candidate, temperature=0, alpha=rule.alpha_per_look), repeats)
+    return rule.decide(compare_traces(baseline, candidate, temperature=0, alpha=rule.alpha_per_look), repeats)
 
 
 @pytest.mark.parametrize(
@@ -67,14 +67,14 @@ def test_prompts_that_pull_apart_are_futile():
     ]
     baseline = [t for c in categories for t in _category(run(50, prompts=4, repeats=3), c)]
     rule = StoppingRule()
-    found = rule.decide(compare(baseline, candidate, temperature=0, alpha=rule.alpha_per_look), 3)
+    found = rule.decide(compare_traces(baseline, candidate, temperature=0, alpha=rule.alpha_per_look), 3)
     assert found.stop
     for part in ("depends on the prompt", "add prompts", "faster on copy (+29.", "slower on math (−25"):
         assert part in found.reason
 
 
 def test_nothing_paired_goes_on_and_ends_at_the_cap():
-    empty = compare([], [], temperature=0)
+    empty = compare_traces([], [], temperature=0)
     assert not StoppingRule().decide(empty, 2).stop
     assert StoppingRule(cap=2).decide(empty, 2).stop
 

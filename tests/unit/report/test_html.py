@@ -186,7 +186,7 @@ def test_absent_values_have_their_reason():
         "the temperature is 0.7",
         "No prompt has a pair of replies",
         "it was running already",
-        "no speculation counts",
+        "no counts to use",
     ):
         assert words in parsed.text
     assert "llama.cpp timings does not count drafts" in Page(page()).text
