@@ -1,19 +1,19 @@
 """Every error that breakeven raises on purpose. Each message says what to type or do next.
 
-    BreakevenError
-    ├── UsageError              the request was wrong                              exit 2
-    │   ├── WorkloadError       a prompt file or set that cannot be used
-    │   ├── RunFormatError      a run folder that is foreign, truncated or too new
-    │   └── MissingExtra        an optional dependency is not installed
-    ├── EndpointError           the server or the network failed                   exit 3
-    │   ├── ConnectFailed       nothing answered at that address
-    │   ├── TimedOut            connect, first token or idle time ran out
-    │   ├── HttpError           an answer with a status of 400 or above
-    │   ├── ProtocolError       an answer that is not HTTP, SSE or JSON where due
-    │   └── StreamError         the stream carried an error, or broke off
-    ├── ServerError             a server that breakeven started failed             exit 3
-    ├── DownloadError           weights could not be fetched or failed their checksum  exit 3
-    └── StorageError            a disk that is full or not writable                exit 3
+BreakevenError
+├── UsageError              the request was wrong                              exit 2
+│   ├── WorkloadError       a prompt file or set that cannot be used
+│   ├── RunFormatError      a run folder that is foreign, truncated or too new
+│   └── MissingExtra        an optional dependency is not installed
+├── EndpointError           the server or the network failed                   exit 3
+│   ├── ConnectFailed       nothing answered at that address
+│   ├── TimedOut            connect, first token or idle time ran out
+│   ├── HttpError           an answer with a status of 400 or above
+│   ├── ProtocolError       an answer that is not HTTP, SSE or JSON where due
+│   └── StreamError         the stream carried an error, or broke off
+├── ServerError             a server that breakeven started failed             exit 3
+├── DownloadError           weights could not be fetched or failed their checksum  exit 3
+└── StorageError            a disk that is full or not writable                exit 3
 """
 
 from __future__ import annotations

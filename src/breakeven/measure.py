@@ -78,9 +78,8 @@ async def measure_endpoint(
     run leaves a folder that can be shown, compared and resumed.
     """
     async with Pool() as pool:
-        endpoint = await preflight(pool, endpoint)
-        asker = Asker(pool, endpoint, plan.sampling, timeouts, ask_for)
-        meta = await describe(asker, plan)
+        asker = await Asker.find(pool, endpoint, plan.sampling, timeouts, ask_for)
+        meta = describe(asker, plan)
         await asker.warm_up(plan.workload, plan.warmup)
         writer = RunWriter.create(out, meta, plan.workload.prompts)
         return await _record(asker, plan, writer, requests(plan.workload, plan.repeats), on_trace)
@@ -102,8 +101,7 @@ async def resume_run(
     started = load_run(folder)
     plan = plan_of(started)
     async with Pool() as pool:
-        endpoint = await preflight(pool, connect(started.meta))
-        asker = Asker(pool, endpoint, plan.sampling, timeouts, ask_for)
+        asker = await Asker.find(pool, connect(started.meta), plan.sampling, timeouts, ask_for)
         await asker.warm_up(plan.workload, plan.warmup)
         writer, done = RunWriter.resume(folder)
         missing = (request for request in requests(plan.workload, plan.repeats) if request.id not in done)
@@ -116,9 +114,25 @@ class Asker:
 
     pool: Pool
     endpoint: Endpoint
+    server: ServerInfo
     sampling: Sampling
-    timeouts: Timeouts = DEFAULT_TIMEOUTS
-    ask_for: AskFor = DEFAULT_ASK_FOR
+    timeouts: Timeouts
+    ask_for: AskFor
+
+    @classmethod
+    async def find(
+        cls,
+        pool: Pool,
+        endpoint: Endpoint,
+        sampling: Sampling,
+        timeouts: Timeouts = DEFAULT_TIMEOUTS,
+        ask_for: AskFor = DEFAULT_ASK_FOR,
+    ) -> Asker:
+        """Find the endpoint answering, its model, and what it can tell. Raises what `preflight` does."""
+        found = await preflight(pool, endpoint)
+        server = await identify(pool, found)
+        telling = replace(ask_for, usage_per_chunk=server.engine == "vllm")
+        return cls(pool, found, server, sampling, timeouts, telling)
 
     async def ask(
         self, request: Request, clock_zero_ns: int, scheduled_ns: int | None = None
@@ -154,17 +168,14 @@ class Asker:
                 )
 
 
-async def describe(
-    asker: Asker, plan: MeasurePlan, kind: Literal["measure", "trial-side"] = "measure"
-) -> RunMeta:
+def describe(asker: Asker, plan: MeasurePlan, kind: Literal["measure", "trial-side"] = "measure") -> RunMeta:
     """The meta of a run that starts now: who is asked what, from where."""
-    server = await identify(asker.pool, asker.endpoint)
     return new_meta(
         kind=kind,
         url=asker.endpoint.base_url,
         api=asker.endpoint.api,
         model=asker.endpoint.model,
-        server=ServerInfo(server.get("engine"), server.get("version")),
+        server=asker.server,
         schedule=_schedule(plan.schedule),
         sampling=plan.sampling,
         workload=plan.workload,

@@ -45,5 +45,7 @@ def test_imports_point_upstream(path: Path):
 
 def test_the_check_can_fail(tmp_path: Path):
     source = tmp_path / "x.py"
-    source.write_text("from breakeven.cli import main\nimport breakeven.report.html\nfrom breakeven import trial\n")
+    source.write_text(
+        "from breakeven.cli import main\nimport breakeven.report.html\nfrom breakeven import trial\n"
+    )
     assert imported_parts(source) == {"cli", "report", "trial"}

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 DEFINITIONS = {
     "acceptance_rate": "accepted draft tokens / drafted tokens",
-    "mean_acceptance_length": "1 + accepted draft tokens / drafts, over the steps that drafted (as vLLM defines it)",
+    "mean_acceptance_length": "1 + accepted draft tokens / drafts, as vLLM defines it: over steps that drafted",
     "tokens_per_step": "emitted tokens / all decode steps, whether or not they drafted",
     "draft_share": "steps that drafted / all decode steps",
 }

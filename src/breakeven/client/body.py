@@ -18,6 +18,8 @@ class AskFor:
 
     usage: bool = True
     """stream_options.include_usage, without which tokens cannot be counted."""
+    usage_per_chunk: bool = False
+    """stream_options.continuous_usage_stats, by which vLLM tells how many tokens each chunk holds."""
     token_ids: bool = False
     """return_token_ids, which vLLM understands and others refuse."""
 
@@ -39,7 +41,7 @@ def request_body(endpoint: Endpoint, request: Request, sampling: Sampling, ask_f
         "top_p": sampling.top_p,
         "seed": sampling.seed,
         "stream": True,
-        "stream_options": {"include_usage": True} if ask_for.usage else None,
+        "stream_options": _stream_options(ask_for),
         "return_token_ids": True if ask_for.token_ids else None,
         **sampling.extra,
     }
@@ -47,6 +49,12 @@ def request_body(endpoint: Endpoint, request: Request, sampling: Sampling, ask_f
         return orjson.dumps({name: value for name, value in fields.items() if value is not None})
     except orjson.JSONEncodeError as error:
         raise UsageError(f"prompt {request.prompt.id!r} cannot be written as JSON ({error})") from error
+
+
+def _stream_options(ask_for: AskFor) -> dict[str, bool] | None:
+    if not ask_for.usage:
+        return None
+    return {"include_usage": True} | ({"continuous_usage_stats": True} if ask_for.usage_per_chunk else {})
 
 
 def _prompt_fields(endpoint: Endpoint, prompt: Prompt) -> dict[str, Any]:

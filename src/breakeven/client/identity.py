@@ -10,20 +10,21 @@ from breakeven.client.endpoint import Endpoint
 from breakeven.client.openai import get_text
 from breakeven.client.transport import Pool
 from breakeven.errors import EndpointError
+from breakeven.trace.meta import ServerInfo
 
 
-async def identify(pool: Pool, endpoint: Endpoint) -> dict[str, str]:
-    """`engine` and `version` where the server tells them, else an empty dict; never an error."""
+async def identify(pool: Pool, endpoint: Endpoint) -> ServerInfo:
+    """Engine and version where the server tells them; never an error."""
     version = await _json(pool, endpoint, "/version")
     if isinstance(version.get("version"), str):
-        return {"engine": "vllm", "version": version["version"]}
+        return ServerInfo("vllm", version["version"])
     props = await _json(pool, endpoint, "/props")
     if "build_info" in props or "default_generation_settings" in props:
-        return {"engine": "llama.cpp", "version": str(props.get("build_info", "unknown"))}
+        return ServerInfo("llama.cpp", _text(props.get("build_info")))
     info = await _json(pool, endpoint, "/get_server_info")
     if isinstance(info.get("version"), str):
-        return {"engine": "sglang", "version": info["version"]}
-    return {}
+        return ServerInfo("sglang", info["version"])
+    return ServerInfo()
 
 
 async def _json(pool: Pool, endpoint: Endpoint, path: str) -> dict[str, Any]:
@@ -32,3 +33,7 @@ async def _json(pool: Pool, endpoint: Endpoint, path: str) -> dict[str, Any]:
     except (EndpointError, orjson.JSONDecodeError):
         return {}
     return answer if isinstance(answer, dict) else {}
+
+
+def _text(value: Any) -> str | None:
+    return value if isinstance(value, str) else None

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from breakeven.errors import RunFormatError
+from breakeven.trace.meta import meta_as_dict
 from breakeven.trace.records import RequestTrace
 from breakeven.trace.run import load_run
 
@@ -27,6 +28,6 @@ def read_evidence(run_dir: Path) -> Evidence:
     """The run folder's traces and provenance; a folder that cannot be read is named as missing."""
     try:
         run = load_run(run_dir)
-        return Evidence(tuple(run.traces()), asdict(run.meta))
+        return Evidence(tuple(run.traces()), meta_as_dict(run.meta))
     except RunFormatError as error:
         return Evidence(missing=str(error))

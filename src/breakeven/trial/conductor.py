@@ -13,7 +13,7 @@ from breakeven.acceptance.counters import SpecCounters
 from breakeven.acceptance.prometheus import between
 from breakeven.client.endpoint import Endpoint
 from breakeven.client.load import ClosedLoop, run_load
-from breakeven.client.openai import DEFAULT_TIMEOUTS, preflight
+from breakeven.client.openai import DEFAULT_TIMEOUTS
 from breakeven.client.pool import Pool
 from breakeven.client.selfcheck import SelfCheck
 from breakeven.client.timeouts import Timeouts
@@ -101,12 +101,11 @@ async def _open(
     pool: Pool, name: str, live: LiveSide, plan: TrialPlan, out: Path, timeouts: Timeouts
 ) -> _Side:
     """Find the side answering, warm it up on every prompt, and open its run folder."""
-    endpoint = await preflight(pool, live.endpoint)
-    asker = Asker(pool, endpoint, plan.sampling, timeouts)
+    asker = await Asker.find(pool, live.endpoint, plan.sampling, timeouts)
     measured = MeasurePlan(
         plan.workload, plan.sampling, ClosedLoop(plan.concurrency), plan.repeats or plan.cap, plan.warmup
     )
-    meta = await describe(asker, measured, "trial-side")
+    meta = describe(asker, measured, "trial-side")
     await asker.warm_up(plan.workload, plan.warmup)
     writer = RunWriter.create(out / name, meta, plan.workload.prompts)
     return _Side(asker, writer, page=await asker.page())

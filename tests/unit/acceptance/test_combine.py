@@ -2,7 +2,9 @@ from breakeven.acceptance.combine import complete, total
 from breakeven.acceptance.counters import SpecCounters
 
 REPLY = SpecCounters(steps=90, drafted_tokens=30, accepted_tokens=9, source="reply")
-PAGE = SpecCounters(drafts=10, drafted_tokens=30, accepted_tokens=9, accepted_per_position=(6, 3), source="page")
+PAGE = SpecCounters(
+    drafts=10, drafted_tokens=30, accepted_tokens=9, accepted_per_position=(6, 3), source="page"
+)
 
 
 def test_a_page_that_agrees_fills_in_drafts_and_positions():

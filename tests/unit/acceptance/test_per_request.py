@@ -45,7 +45,9 @@ def test_accepted_beyond_the_end_never_makes_steps_negative():
     assert counters.tokens_per_step == 7
 
 
-@pytest.mark.parametrize("chunk", [{}, {"metrics": None}, {"timings": []}, {"metrics": {"speculative_decoding": 3}}])
+@pytest.mark.parametrize(
+    "chunk", [{}, {"metrics": None}, {"timings": []}, {"metrics": {"speculative_decoding": 3}}]
+)
 def test_chunks_without_counts(chunk):
     assert from_chunk(chunk, 10) is None
 

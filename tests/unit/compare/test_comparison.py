@@ -83,7 +83,9 @@ def test_wide_bounds_of_a_tpot_are_a_warning():
 
 def test_one_prompt_and_one_repeat_say_what_they_cannot_tell():
     assert any("p0 only" in w for w in compare_traces(run(prompts=1), run(prompts=1), temperature=0).warnings)
-    assert any("one repeat" in w for w in compare_traces(run(repeats=1), run(repeats=1), temperature=0).warnings)
+    assert any(
+        "one repeat" in w for w in compare_traces(run(repeats=1), run(repeats=1), temperature=0).warnings
+    )
 
 
 def test_drift_is_a_warning_with_its_size():
@@ -113,7 +115,9 @@ def test_levels_out_of_range(option: dict[str, float], word: str):
 
 
 def test_same_runs_same_comparison():
-    assert compare_traces(run(), run(seed=1), temperature=0) == compare_traces(run(), run(seed=1), temperature=0)
+    assert compare_traces(run(), run(seed=1), temperature=0) == compare_traces(
+        run(), run(seed=1), temperature=0
+    )
 
 
 def test_swapping_the_sides_turns_the_ratio_over():

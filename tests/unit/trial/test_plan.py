@@ -42,7 +42,9 @@ def test_one_at_a_time_the_order_is_abba_in_one_load():
 
 def test_one_at_a_time_the_two_answers_of_a_pair_are_neighbours():
     (load,) = loads(plan(5), 1)
-    assert all(a.request == b.request and a.side != b.side for a, b in zip(load[::2], load[1::2], strict=True))
+    assert all(
+        a.request == b.request and a.side != b.side for a, b in zip(load[::2], load[1::2], strict=True)
+    )
 
 
 def test_under_concurrency_a_load_is_the_whole_workload_of_one_side():

@@ -37,6 +37,7 @@ _SATURATED_BURST = 8
 @click.option("--stall-prob", default=0.0, help="Probability that a decode step stalls.")
 @click.option("--stall-ms", default=100.0, help="Mean of a stall.")
 @click.option("--noise-seed", default=0, help="Seed of the noise.")
+@click.option("--drift-seed", type=int, help="Seed of the AR(1) path, if two servers drift together.")
 @click.option("--spec-k", default=0, type=click.IntRange(min=0), help="Tokens per draft; 0 is none.")
 @click.option("--acceptance", default=0.6, help="Of a draft token, if those before it were accepted.")
 @click.option("--draft-share", default=1.0, help="Share of the decode steps that draft.")
@@ -87,6 +88,7 @@ def _noise(options: dict[str, Any]) -> Noise | None:
         stall_probability=options["stall_prob"],
         stall_s=options["stall_ms"] / 1e3,
         seed=options["noise_seed"],
+        drift_seed=options["drift_seed"],
     )
     quiet = Noise(stall_s=noise.stall_s, seed=noise.seed)
     return None if noise == quiet else noise
