@@ -1,0 +1,77 @@
+"""Every command shown in the README runs, and so does its Python example.
+
+Addresses in it are those of two servers that the test starts. `make trial` and `make test` are this very suite's
+set-up and itself: they are run dry, and `make trial`'s command on its own.
+"""
+
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from breakeven.servers.fake import FakeServer, vllm_script
+
+ROOT = Path(__file__).parents[2]
+README = (ROOT / "README.md").read_text()
+COMMANDS = [
+    line.removeprefix("$ ")
+    for block in re.findall(r"```console\n(.*?)```", README, re.S)
+    for line in block.splitlines()
+    if line.startswith("$ ")
+]
+PYTHON = re.findall(r"```python\n(.*?)```", README, re.S)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("readme")
+
+
+@pytest.fixture(scope="module")
+def servers() -> Iterator[dict[str, str]]:
+    plain = vllm_script(n_tokens=24, ttft_s=0.02, tpot_s=0.006)
+    faster = vllm_script(n_tokens=24, ttft_s=0.02, tpot_s=0.004)
+    with FakeServer(plain).in_thread() as first, FakeServer(faster).in_thread() as second:
+        yield {"http://127.0.0.1:8000": first.url, "http://127.0.0.1:8001": second.url}
+
+
+def test_the_readme_shows_commands_and_an_example():
+    assert COMMANDS[:2] == ["make trial", "make test"]
+    assert len(COMMANDS) >= 6 and len(PYTHON) == 1
+
+
+@pytest.mark.parametrize("command", ["make trial", "make test"])
+def test_make_knows_the_command(command: str):
+    done = subprocess.run(
+        [*command.split(), "--dry-run"], cwd=ROOT, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert ("breakeven trial" if "trial" in command else "pytest") in done.stdout
+
+
+@pytest.mark.parametrize("command", [c for c in COMMANDS if not c.startswith("make ")])
+def test_the_command_runs(command: str, folder: Path, servers: dict[str, str]):
+    for shown, real in servers.items():
+        command = command.replace(shown, real)
+    words = shlex.split(command)
+    assert words[0] == "breakeven"
+    done = subprocess.run(
+        [sys.executable, "-m", *words], cwd=folder, capture_output=True, text=True, check=False, timeout=300
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip()
+
+
+def test_the_python_example_runs(folder: Path, servers: dict[str, str]):
+    code = PYTHON[0]
+    for shown, real in servers.items():
+        code = code.replace(shown, real)
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=folder, capture_output=True, text=True, check=False, timeout=120
+    )
+    assert done.returncode == 0, done.stderr
+    assert "Distribution(" in done.stdout
