@@ -20,15 +20,19 @@ from breakeven.client.openai import DEFAULT_ASK_FOR, DEFAULT_TIMEOUTS, AskFor, a
 from breakeven.client.selfcheck import SelfCheck
 from breakeven.client.timeouts import Timeouts
 from breakeven.client.transport import Pool
-from breakeven.errors import EndpointError
+from breakeven.errors import ConnectFailed, EndpointError, UsageError
+from breakeven.latency import request_latency
 from breakeven.trace.journal import RunWriter
 from breakeven.trace.provenance import load_average
-from breakeven.trace.records import RequestTrace
+from breakeven.trace.records import Kind, RequestTrace
 from breakeven.trace.run import Run, RunMeta, Schedule, ServerInfo, load_run, new_meta
+from breakeven.units import count
 from breakeven.workload.prompts import Request, Sampling, Workload, requests
 
 GIVE_UP_AFTER = 10
-"""Failures in a row after which the server is taken for gone."""
+"""Failures in a row after which the server is taken for gone, …"""
+GONE_AFTER = 3
+"""… or so many in a row to which nothing answered at all."""
 
 OnTrace = Callable[[RequestTrace], None]
 End = Callable[[SelfCheck, SpecCounters | None], None]
@@ -45,6 +49,20 @@ class MeasurePlan:
     warmup: int = 1
     """Requests asked first, one at a time, and not kept."""
 
+    def __post_init__(self) -> None:
+        """Raises UsageError where there are too few requests to keep the concurrency."""
+        asked = getattr(self.schedule, "concurrency", 0)
+        if asked > self.requests:
+            raise UsageError(
+                f"{count(self.requests, 'request')} cannot keep {asked} in flight: raise --repeats, "
+                f"add prompts, or type --concurrency {self.requests}"
+            )
+
+    @property
+    def requests(self) -> int:
+        """How many are asked and kept."""
+        return len(self.workload.prompts) * self.repeats
+
 
 class Failures:
     """Tells a server that is gone from one that fails now and then."""
@@ -52,13 +70,18 @@ class Failures:
     def __init__(self, limit: int = GIVE_UP_AFTER) -> None:
         self.limit = limit
         self._in_a_row = 0
+        self._unanswered = 0
 
     def see(self, trace: RequestTrace) -> None:
-        """Raises EndpointError once `limit` requests in a row have failed."""
-        self._in_a_row = self._in_a_row + 1 if trace.error else 0
-        if trace.error and self._in_a_row >= self.limit:
+        """Raises EndpointError once `limit` requests in a row failed, or GONE_AFTER met no server."""
+        if trace.error is None:
+            self._in_a_row = self._unanswered = 0
+            return
+        self._in_a_row += 1
+        self._unanswered = self._unanswered + 1 if trace.error.kind == ConnectFailed.__name__ else 0
+        if self._in_a_row >= self.limit or self._unanswered >= GONE_AFTER:
             raise EndpointError(
-                f"{self.limit} requests in a row failed, the last with: {trace.error.message}"
+                f"{self._in_a_row} requests in a row failed, the last with: {trace.error.message}"
             )
 
 
@@ -95,17 +118,34 @@ async def resume_run(
 ) -> Run:
     """Ask what an interrupted run still lacks, failed requests among it, and finish it.
 
-    `connect` gives the endpoint for the run's meta, with the API key that no run keeps. Raises UsageError if
-    the run is complete.
+    `connect` gives the endpoint for the run's meta, with the API key that no run keeps. The last requests may
+    be too few to keep the concurrency, as they are at the end of any run. Raises UsageError if nothing lacks.
     """
-    started = load_run(folder)
-    plan = plan_of(started)
+    begun = load_run(folder)
+    plan = plan_of(begun)
+    refuse_whole(begun, plan)
+    writer, done = RunWriter.resume(folder)
+    missing = [request for request in requests(plan.workload, plan.repeats) if request.id not in done]
+    if not missing:
+        writer.finish(replace(writer.meta, status="complete", elapsed_s=writer.last_ns / 1e9))
+        return load_run(folder)
     async with Pool() as pool:
-        asker = await Asker.find(pool, connect(started.meta), plan.sampling, timeouts, ask_for)
-        await asker.warm_up(plan.workload, plan.warmup)
-        writer, done = RunWriter.resume(folder)
-        missing = (request for request in requests(plan.workload, plan.repeats) if request.id not in done)
-        return await _record(asker, plan, writer, missing, on_trace)
+        try:
+            asker = await Asker.find(pool, connect(begun.meta), plan.sampling, timeouts, ask_for)
+            await asker.warm_up(plan.workload, plan.warmup)
+        except BaseException:
+            status = "interrupted" if begun.meta.status == "running" else begun.meta.status
+            writer.pause(replace(begun.meta, status=status))
+            raise
+        left = replace(plan, schedule=_at_most(plan.schedule, len(missing)))
+        return await _record(asker, left, writer, iter(missing), on_trace)
+
+
+def refuse_whole(run: Run, plan: MeasurePlan) -> None:
+    """Raises UsageError for a run that came to its end with every request answered."""
+    answered = sum(trace.error is None for trace in run.traces())
+    if run.meta.status in ("complete", "void") and answered >= plan.requests:
+        raise UsageError(f"{run.path} lacks nothing: type  breakeven show {run.path}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,11 +201,18 @@ class Asker:
             trace = await self.ask(Request(prompt), perf_counter_ns())
             if trace.error is not None:
                 raise EndpointError(f"the first request failed: {trace.error.message}")
-            if not trace.events:
+            if not _has_tokens(trace):
                 raise EndpointError(
                     f"{self.endpoint.request_url} answered without a single token (finish reason "
                     f"{trace.finish_reason!r}): raise --max-tokens, or try another prompt with --prompts"
                 )
+
+
+def _has_tokens(trace: RequestTrace) -> bool:
+    """Whether any were seen, or counted unseen; the chunk that closes a reply need not hold one."""
+    return any(event.kind is not Kind.END for event in trace.events) or bool(
+        request_latency(trace).output_tokens
+    )
 
 
 def describe(asker: Asker, plan: MeasurePlan, kind: Literal["measure", "trial-side"] = "measure") -> RunMeta:
@@ -212,32 +259,38 @@ async def _record(
         on_trace(trace)
         failures.see(trace)
 
-    before = await asker.page()
-    zero_ns = perf_counter_ns() - writer.last_ns
+    earlier_ns = writer.last_ns
+    zero_ns = perf_counter_ns() - earlier_ns
     with closing(writer, lambda: perf_counter_ns() - zero_ns) as end:
+        before = await asker.page()
+        zero_ns = perf_counter_ns() - earlier_ns
         report = await run_load(
             asked, lambda request, due_ns: asker.ask(request, zero_ns, due_ns), plan.schedule, keep, zero_ns
         )
-        end(report.self_check, between(before, await asker.page()))
+        counted = between(before, await asker.page())
+        end(report.self_check, None if earlier_ns else counted)
     return load_run(writer.path)
+
+
+def _at_most(schedule: ClosedLoop | OpenLoop, n_requests: int) -> ClosedLoop | OpenLoop:
+    """The schedule, at a concurrency that so many requests can keep."""
+    if isinstance(schedule, OpenLoop):
+        return schedule
+    return ClosedLoop(max(min(schedule.concurrency, n_requests), 1))
 
 
 @contextmanager
 def closing(writer: RunWriter, elapsed_ns: Callable[[], int]) -> Iterator[End]:
     """Close the run whatever happens. It is complete, or void, once `end` was called with its self-check;
-    else it was interrupted, and can be resumed.
+    else it was interrupted, and can be resumed. A resumed run is void if it was so before.
     """
     ended: list[RunMeta] = []
 
     def end(check: SelfCheck, counted: SpecCounters | None) -> None:
-        ended.append(
-            replace(
-                writer.meta,
-                status="complete" if check.ok else "void",
-                self_check=asdict(check),
-                counters=counted,
-            )
-        )
+        reasons = (*(writer.meta.self_check or {}).get("reasons", ()), *check.reasons)
+        both = replace(check, ok=not reasons, reasons=tuple(dict.fromkeys(reasons)))
+        status: Literal["complete", "void"] = "complete" if both.ok else "void"
+        ended.append(replace(writer.meta, status=status, self_check=asdict(both), counters=counted))
 
     try:
         yield end

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import io
 import signal
 import sys
 from types import FrameType
+from typing import NoReturn
 
 import click
 import orjson
@@ -17,7 +19,9 @@ from breakeven.cli.trial import trial
 from breakeven.errors import BreakevenError
 
 INTERRUPTED = 130
-"""What a shell reports for a program ended by Ctrl-C."""
+"""What a shell reports for a program ended by Ctrl-C, …"""
+UNREAD = 141
+"""… and for one whose output nobody reads any more. Click and rich would say 1: that is a gate here."""
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
@@ -36,27 +40,61 @@ for verb in (measure, trial, compare, show, models):
 
 def main() -> None:
     """Entry point of the `breakeven` command; turns every expected error into one line and an exit code."""
-    signal.signal(signal.SIGTERM, _as_ctrl_c)
+    _heed_sigterm()
+    _write_whole()
     try:
-        sys.exit(breakeven.main(standalone_mode=False) or 0)
+        code = breakeven.main(prog_name="breakeven", standalone_mode=False) or 0
     except BreakevenError as error:
-        _fail(str(error), error.exit_code)
+        _fail(_with_notes(str(error), error), error.exit_code)
+    except click.UsageError as error:
+        if isinstance(error, getattr(click.exceptions, "NoArgsIsHelpError", ())):
+            error.show()
+            sys.exit(error.exit_code)
+        _fail(f"{error.format_message().rstrip('.')}: {_see_help(error)}", error.exit_code)
     except click.ClickException as error:
-        error.show()
-        sys.exit(error.exit_code)
-    except (KeyboardInterrupt, click.Abort):
-        _fail("interrupted", INTERRUPTED)
-    except BrokenPipeError:
-        sys.stderr.close()
-        sys.exit(0)
+        _fail(error.format_message(), error.exit_code)
+    except SystemExit:
+        code = UNREAD
+    except (KeyboardInterrupt, click.Abort) as stop:
+        _fail(_with_notes("interrupted", stop.__cause__ or stop), INTERRUPTED)
+    sys.exit(code)
+
+
+def _heed_sigterm() -> None:
+    """SIGTERM saves and puts back what Ctrl-C does, also where a shell has Ctrl-C ignored: in the background.
+
+    There SIGINT stays without effect, but gets the handler that asyncio replaces by one that ends its tasks.
+    """
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGTERM, _as_ctrl_c)
+
+
+def _write_whole() -> None:
+    """Under PYTHONUNBUFFERED Python drops what a full pipe does not take at once; a buffer goes on."""
+    raw = getattr(sys.stdout, "buffer", None)
+    if isinstance(raw, io.RawIOBase):
+        buffer = io.BufferedWriter(raw)
+        sys.stdout = io.TextIOWrapper(buffer, sys.stdout.encoding, sys.stdout.errors, line_buffering=True)
 
 
 def _as_ctrl_c(signum: int, frame: FrameType | None) -> None:
-    """SIGTERM saves and puts back what Ctrl-C does."""
-    signal.raise_signal(signal.SIGINT)
+    handler = signal.getsignal(signal.SIGINT)
+    if callable(handler):
+        handler(signal.SIGINT, frame)
 
 
-def _fail(message: str, exit_code: int) -> None:
+def _with_notes(message: str, error: BaseException) -> str:
+    """The message and what is known beside it; below the lines of a log, on a line of its own."""
+    return ("\n" if "\n" in message else "; ").join([message, *getattr(error, "__notes__", ())])
+
+
+def _see_help(error: click.UsageError) -> str:
+    return f"type  {error.ctx.command_path if error.ctx else 'breakeven'} --help"
+
+
+def _fail(message: str, exit_code: int) -> NoReturn:
     if "--json" in sys.argv[1:]:
         sys.stdout.write(orjson.dumps({"error": message, "exit_code": exit_code}).decode() + "\n")
     click.echo(f"breakeven: {message}", err=True)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from breakeven.cli import options
 from breakeven.cli.output import stderr, stdout
@@ -14,15 +16,32 @@ from breakeven.client.load import ClosedLoop, OpenLoop
 from breakeven.client.loop import run
 from breakeven.client.openai import AskFor
 from breakeven.errors import EndpointError, UsageError
-from breakeven.latency import summarize
 from breakeven.measure import MeasurePlan, measure_endpoint, plan_of, resume_run
 from breakeven.report.jsonout import measure_json
 from breakeven.report.progress import progress
 from breakeven.report.terminal import print_run
+from breakeven.trace.disk import META
 from breakeven.trace.run import Run, load_run
 from breakeven.workload.files import load_prompts
 
 MAX_TOKENS = 256
+SET_BY_THE_RUN = (
+    "model",
+    "prompts",
+    "repeats",
+    "concurrency",
+    "rate",
+    "constant_rate",
+    "warmup",
+    "max_tokens",
+    "temperature",
+    "top_p",
+    "seed",
+    "extra",
+    "api",
+    "out",
+)
+"""Options that --resume takes from the run folder."""
 
 
 @click.command()
@@ -61,15 +80,25 @@ def measure(**values: Any) -> int:
     breakeven measure --url http://127.0.0.1:8000 --concurrency 8 --json
     """
     measured = _resume(values) if values["resume"] else _measure(values)
-    summary = summarize(measured.traces(), measured.meta.elapsed_s)
+    summary = options.summary_of(measured)
     if values["as_json"]:
         meta = measured.meta
         options.print_json(measure_json(measured.path, summary, meta.self_check, meta.counters))
     else:
         print_run(measured, summary, stdout())
     if summary.errors == summary.requests:
-        raise EndpointError(f"every request failed; their messages are in {measured.path}")
+        click.echo(f"breakeven: {_all_failed(measured)}", err=True)
+        return EndpointError.exit_code
     return 0
+
+
+def _all_failed(measured: Run) -> str:
+    last = [trace.error.message for trace in measured.traces() if trace.error][-1]
+    return f"every request failed, the last with: {last}; then type  {_again(measured.path)}"
+
+
+def _again(folder: Path) -> str:
+    return f"breakeven measure --resume {folder}"
 
 
 def _measure(values: dict[str, Any]) -> Run:
@@ -84,7 +113,7 @@ def _measure(values: dict[str, Any]) -> Run:
     )
     out = options.new_run_dir("measure", values["out"])
     endpoint = options.endpoint(values, values["url"])
-    with progress("measure", len(plan.workload.prompts) * plan.repeats, stderr()) as ticker:
+    with _keeping(out), progress("measure", plan.requests, stderr()) as ticker:
         return run(
             measure_endpoint(
                 endpoint,
@@ -98,9 +127,13 @@ def _measure(values: dict[str, Any]) -> Run:
 
 
 def _resume(values: dict[str, Any]) -> Run:
+    _refuse_what_the_run_has_set()
     begun = load_run(values["resume"])
-    plan = plan_of(begun)
-    with progress("resume", len(plan.workload.prompts) * plan.repeats, stderr()) as ticker:
+    if begun.meta.kind != "measure":
+        raise UsageError(f"{values['resume']} is one side of a trial: run the trial again")
+    answered = sum(trace.error is None for trace in begun.traces())
+    left = plan_of(begun).requests - answered
+    with _keeping(values["resume"]), progress("resume", left, stderr()) as ticker:
         return run(
             resume_run(
                 values["resume"],
@@ -112,6 +145,18 @@ def _resume(values: dict[str, Any]) -> Run:
                 on_trace=lambda trace: ticker.advance(note=trace.id),
             )
         )
+
+
+def _keeping(folder: Path) -> AbstractContextManager[None]:
+    return options.keeping(folder / META, _again(folder))
+
+
+def _refuse_what_the_run_has_set() -> None:
+    context = click.get_current_context()
+    for name in SET_BY_THE_RUN:
+        if context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
+            option = name.replace("_", "-")
+            raise UsageError(f"--resume goes on as the run began: leave out --{option}")
 
 
 def _schedule(values: dict[str, Any]) -> ClosedLoop | OpenLoop:

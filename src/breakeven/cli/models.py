@@ -136,13 +136,18 @@ def upcycle_model(
 def watching() -> Iterator[Watch]:
     """A Watch that draws one bar per piece of work on stderr, with the time remaining."""
     columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True)) as bars:
+    bars = Progress(*columns, console=Console(stderr=True))
 
-        def watch(what: str) -> Any:
-            task = bars.add_task(what, total=None)
-            return lambda done, total: bars.update(task, completed=done, total=total)
+    def watch(what: str) -> Any:
+        bars.start()
+        task = bars.add_task(what, total=None)
+        return lambda done, total: bars.update(task, completed=done, total=total)
 
+    try:
         yield watch
+    finally:
+        if bars.live.is_started:
+            bars.stop()
 
 
 def _say_path(spec: str, found: Path, as_json: bool) -> None:

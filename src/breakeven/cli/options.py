@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import replace
 from datetime import UTC, datetime
+from itertools import chain, count
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -12,7 +15,9 @@ import orjson
 
 from breakeven.client.endpoint import ApiKey, Endpoint
 from breakeven.client.timeouts import Timeouts
-from breakeven.errors import UsageError
+from breakeven.errors import BreakevenError, UsageError
+from breakeven.latency import RunSummary, summarize
+from breakeven.trace.run import Run
 from breakeven.workload.prompts import Sampling
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -127,15 +132,45 @@ def headers(values: Mapping[str, Any]) -> dict[str, str]:
     return pairs
 
 
+def summary_of(run: Run) -> RunSummary:
+    """Of a whole run; what was left out of its prompts is among the warnings."""
+    summary = summarize(run.traces(), run.meta.elapsed_s)
+    return replace(summary, warnings=(*run.meta.warnings, *summary.warnings))
+
+
 def new_run_dir(verb: str, out: Path | None) -> Path:
-    """The folder asked for, or `runs/VERB-DATE-TIME` under the current one."""
-    return out or Path("runs") / f"{verb}-{datetime.now(UTC):%Y%m%d-%H%M%S}"
+    """The folder asked for, or `runs/VERB-DATE-TIME` under the current one.
+
+    Raises UsageError for a folder that holds more than logs, before any work is done for it.
+    """
+    if out is None:
+        return _free(Path("runs") / f"{verb}-{datetime.now(UTC):%Y%m%d-%H%M%S}")
+    if out.exists() and not out.is_dir():
+        raise UsageError(f"{out} is a file: type another --out")
+    try:
+        used = out.is_dir() and any(entry.suffix != ".log" for entry in out.iterdir())
+    except OSError as error:
+        raise UsageError(f"{out} cannot be read ({error.strerror}): type another --out") from error
+    if used:
+        raise UsageError(f"{out} is in use: type  --out {_free(out)}")
+    return out
 
 
-def refuse_used(folder: Path) -> None:
-    """Raises UsageError for a folder that holds something, before any work is done for it."""
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise UsageError(f"{folder} is in use: type another --out")
+def _free(folder: Path) -> Path:
+    """The first of NAME, NAME-2, NAME-3, … that does not exist."""
+    names = (folder.with_name(f"{folder.name}-{number}") for number in count(2))
+    return next(path for path in chain([folder], names) if not path.exists())
+
+
+@contextmanager
+def keeping(sign: Path, command: str) -> Iterator[None]:
+    """Has a failure or Ctrl-C say, where `sign` tells that something was saved, how to go on with it."""
+    try:
+        yield
+    except (BreakevenError, KeyboardInterrupt) as error:
+        if not isinstance(error, UsageError) and sign.exists():
+            error.add_note(f"what was measured is saved: type  {command}")
+        raise
 
 
 def print_json(value: Mapping[str, Any]) -> None:

@@ -9,7 +9,6 @@ import click
 
 from breakeven.cli import options
 from breakeven.cli.output import stdout
-from breakeven.latency import summarize
 from breakeven.report.jsonout import measure_json, trial_json
 from breakeven.report.terminal import print_run, print_trial
 from breakeven.trace.run import load_run
@@ -35,7 +34,7 @@ def show(run: Path, **values: Any) -> None:
             print_trial(result, stdout())
         return
     loaded = load_run(run)
-    summary = summarize(loaded.traces(), loaded.meta.elapsed_s)
+    summary = options.summary_of(loaded)
     if values["as_json"]:
         options.print_json(measure_json(run, summary, loaded.meta.self_check, loaded.meta.counters))
     else:

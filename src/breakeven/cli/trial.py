@@ -13,7 +13,7 @@ from breakeven.cli.models import watching
 from breakeven.cli.output import stderr, stdout
 from breakeven.client.loop import run
 from breakeven.engines.llamacpp import LlamaSettings, baseline_settings, candidate_settings
-from breakeven.errors import UsageError
+from breakeven.errors import EndpointError, UsageError
 from breakeven.models.resolve import resolve
 from breakeven.report.html import write_trial_html
 from breakeven.report.jsonout import trial_json
@@ -23,6 +23,7 @@ from breakeven.servers.embedded import EmbeddedServer
 from breakeven.trial.conductor import LiveSide, conduct
 from breakeven.trial.plan import AUTO_CAP, SIDES, TrialPlan
 from breakeven.trial.result import TrialResult
+from breakeven.trial.store import FILE
 from breakeven.workload.files import load_prompts
 
 EMBEDDED_MODEL = "smollm2"
@@ -89,15 +90,26 @@ def trial(**values: Any) -> int:
     breakeven trial --model smollm2-moe --candidate "--spec-type ngram-simple --spec-ngram-simple-size-n 4"
     breakeven trial --baseline-url http://a:8000 --candidate-url http://b:8000 --prompts mine.jsonl
     """
+    has_urls = _has_urls(values)
     out = options.new_run_dir("trial", values["out"])
-    result = run(_running(values, out)) if _has_urls(values) else _embedded(values, out)
     report = out / "report.html"
-    write_trial_html(result, report)
+    with options.keeping(out / FILE, f"breakeven show {out}"):
+        result = run(_running(values, out)) if has_urls else _embedded(values, out)
+        write_trial_html(result, report)
     if values["as_json"]:
         options.print_json(trial_json(result))
     else:
         print_trial(result, stdout(), str(report))
+    silent = _silent_sides(result)
+    if silent:
+        click.echo(f"breakeven: every request of the {' and the '.join(silent)} failed: see {out}", err=True)
+        return EndpointError.exit_code
     return options.gate(result.verdict.outcome, values["fail_if"])
+
+
+def _silent_sides(result: TrialResult) -> list[str]:
+    sides = zip(SIDES, (result.comparison.baseline, result.comparison.candidate), strict=True)
+    return [name for name, side in sides if side.errors == side.requests]
 
 
 def _has_urls(values: dict[str, Any]) -> bool:
@@ -140,11 +152,10 @@ def _embedded(values: dict[str, Any], out: Path) -> TrialResult:
     candidate = (
         LlamaSettings.parse(values["candidate"]) if values["candidate"] else candidate_settings(baseline)
     )
-    options.refuse_used(out)
     spec = values["model"] or EMBEDDED_MODEL
     with watching() as watch:
         model = resolve(spec, watch)
-    name = spec if Path(spec) != model else model.stem
+    name = model.stem if Path(spec).expanduser().is_file() else spec
     settings = dict(zip(SIDES, (baseline, candidate), strict=True))
     return run(_start_and_conduct(values, plan, model, name, settings, out))
 
@@ -163,7 +174,9 @@ async def _start_and_conduct(
             server = await stack.enter_async_context(EmbeddedServer())
             url = await server.start(model, chosen, name, out / f"{side}.log")
             endpoint = options.endpoint({**values, "model": name}, url)
-            sides[side] = LiveSide(chosen.describe(), endpoint, server.reload_s, chosen.warnings())
+            sides[side] = LiveSide(
+                chosen.describe(), endpoint, server.reload_s, chosen.warnings(), server.failure
+            )
         return await _conduct(values, plan, sides, out)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import repeat
 from time import perf_counter_ns
 from typing import Any
 
@@ -75,7 +76,8 @@ def _events(reader: ChunkReader, split: Split | None, zero_ns: int) -> tuple[Eve
     counts = tokens_per_event(reader.kinds, reader.id_counts, reader.cumulative)
     kinds = split.kinds if split else reader.kinds
     read_ns = [time_ns - zero_ns for time_ns in reader.read_ns]
-    events = map(Event._make, zip(read_ns, reader.read_ids, kinds, counts, strict=True))
+    rows = zip(read_ns, reader.read_ids, kinds, counts, strict=True)
+    events = map(tuple.__new__, repeat(Event), rows)
     if Kind.SILENT not in kinds:
         return tuple(events)
     return tuple(event for event in events if event.kind is not Kind.SILENT or event.n_tokens is not None)

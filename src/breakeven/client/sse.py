@@ -8,6 +8,7 @@ line.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from breakeven.errors import ProtocolError
@@ -54,20 +55,21 @@ class SseParser:
         self.stray = b""
         """The last line that was no field, cut short: an error that a server wrote without `data:`."""
 
-    def feed(self, read: bytes) -> list[Item]:
+    def feed(self, read: bytes) -> Sequence[Item]:
         """Events that `read` completes, in order. Raises ProtocolError on an endless line or event."""
         if (
             not self._partial
             and not self._data
             and read[:6] == b"data: "
             and read[-2:] == b"\n\n"
-            and read.count(b"\n") == 2
             and not self._name
             and b"\r" not in read
             and len(read) <= MAX_EVENT_BYTES
         ):
-            self._at_start = self._after_cr = False
-            return [read[6:-2]]
+            events = read[6:-2].split(b"\n\ndata: ")
+            if read.count(b"\n") == 2 * len(events):
+                self._at_start = self._after_cr = False
+                return events
         return self._feed_lines(read)
 
     def close(self) -> list[Item]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import islice
 from typing import Any
 
 from breakeven.client.chunks import IGNORED_STREAM, ChunkReader
@@ -133,7 +134,7 @@ class ReplyStream:
     def _check_disguised_error(self) -> None:
         """Some servers send an error as the text of a reply of one chunk."""
         reader = self.reader
-        texts = [text for text in reader.contents if text]
+        texts = list(islice(filter(None, reader.contents), 2))
         if len(texts) != 1 or any(kind in (Kind.REASONING, Kind.TOOL) for kind in reader.kinds):
             return
         claimed = (reader.usage or {}).get("completion_tokens")

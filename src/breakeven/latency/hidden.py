@@ -47,9 +47,9 @@ def _untimed(n_tokens: int, events: tuple[Event, ...]) -> str | None:
 
 def _unseen_reasoning(trace: RequestTrace, n_tokens: int) -> str | None:
     stated = usage_reasoning(trace.usage) or 0
-    if trace.reasoning or any(event.kind is Kind.REASONING for event in trace.events):
+    if not stated or not _many(stated - _silent(trace), n_tokens):
         return None
-    if not _many(stated - _silent(trace), n_tokens):
+    if trace.reasoning or any(event.kind is Kind.REASONING for event in trace.events):
         return None
     return f"hidden reasoning: usage counts {stated} tokens of it and none were streamed"
 
@@ -78,11 +78,13 @@ def _fewer_bytes_than_tokens(trace: RequestTrace, n_tokens: int) -> str | None:
 def _summary(trace: RequestTrace, n_tokens: int) -> str | None:
     """Where content comes one token per chunk, a reasoning chunk that counts several is a summary."""
     stated = usage_reasoning(trace.usage)
+    if stated is None or stated <= SLACK_TOKENS:
+        return None
     reasoning = sum(event.kind is Kind.REASONING for event in trace.events)
     content = sum(event.kind in (Kind.CONTENT, Kind.TOOL) for event in trace.events)
-    if stated is None or content < SLACK_TOKENS or not content <= n_tokens - stated <= content + 1:
+    if content < SLACK_TOKENS or not content <= n_tokens - stated <= content + 1:
         return None
-    if stated < BUNDLE * reasoning or stated <= SLACK_TOKENS:
+    if stated < BUNDLE * reasoning:
         return None
     return f"hidden reasoning: {stated} reasoning tokens against {reasoning} chunks of it"
 
@@ -91,9 +93,10 @@ def late_first_token(trace: RequestTrace, ttft_s: float | None, tpot_s: float | 
     """A warning where the time to the first token smells of reasoning that was not shown."""
     if ttft_s is None or tpot_s is None:
         return None
+    if ttft_s <= LATE_TTFT_S or ttft_s <= LATE_TTFT_TPOTS * tpot_s:
+        return None
     seen = trace.reasoning or any(event.kind is Kind.REASONING for event in trace.events)
-    late = ttft_s > LATE_TTFT_S and ttft_s > LATE_TTFT_TPOTS * tpot_s
-    return LATE_TTFT if late and not seen else None
+    return None if seen else LATE_TTFT
 
 
 def _bytes(text: str) -> int:

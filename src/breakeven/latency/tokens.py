@@ -63,9 +63,8 @@ def usage_reasoning(usage: Mapping[str, Any] | None) -> int | None:
 
 def at_least(events: Iterable[Event]) -> int:
     """The fewest tokens these events can have carried: an unknown one carries 1, an unknown END none."""
-    return sum(
-        event.n_tokens if event.n_tokens is not None else int(event.kind is not Kind.END) for event in events
-    )
+    end = Kind.END
+    return sum(kind is not end if n_tokens is None else n_tokens for _, _, kind, n_tokens in events)
 
 
 def total(trace: RequestTrace) -> Total:
@@ -99,6 +98,8 @@ def _split_chunks(events: tuple[Event, ...]) -> int:
 
 def carriers(trace: RequestTrace, n: Total) -> tuple[Event, ...]:
     """The events that carry a token. An END of unknown size does if and only if N is one above the rest."""
+    if not any(event.kind is Kind.END for event in trace.events):
+        return trace.events
     texts = tuple(event for event in trace.events if event.kind is not Kind.END)
     end_carries = n.source in ("usage", "token_ids") and n.tokens == at_least(texts) + 1
     return tuple(
@@ -125,7 +126,7 @@ def first_read(n: Total, events: tuple[Event, ...], ids_known: bool) -> FirstRea
 
 def _minimum(events: Iterable[Event]) -> int:
     """Like `at_least`, of events that are known to carry a token."""
-    return sum(1 if event.n_tokens is None else event.n_tokens for event in events)
+    return sum(1 if n_tokens is None else n_tokens for _, _, _, n_tokens in events)
 
 
 def share(trace: RequestTrace, n: Total, events: tuple[Event, ...], hidden: bool) -> Share:

@@ -13,12 +13,15 @@ import os
 import signal
 import sys
 import threading
+import time
 from typing import Any
 
 from breakeven.engines.llamacpp import LlamaSettings
 
 PR_SET_PDEATHSIG = 1
 """Linux prctl(2): the signal that this process gets when the thread that started it ends."""
+LAST_WORDS_S = 0.2
+"""Waited after a failure: llama.cpp writes its log, where the reason stands, in a thread of its own."""
 
 
 def main() -> None:
@@ -64,6 +67,7 @@ def _start(config: dict[str, Any]) -> tuple[Any, dict[str, str]]:
         server = xllamacpp.Server(params)
         return server, {"url": server.listening_address}
     except Exception as error:
+        time.sleep(LAST_WORDS_S)
         return None, {"error": f"{type(error).__name__}: {error}"}
 
 

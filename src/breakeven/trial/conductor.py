@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from contextlib import ExitStack
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from time import perf_counter_ns
@@ -19,10 +19,12 @@ from breakeven.client.selfcheck import SelfCheck
 from breakeven.client.timeouts import Timeouts
 from breakeven.compare.comparison import compare_traces
 from breakeven.compare.sequential import StoppingRule
+from breakeven.errors import BreakevenError, EndpointError, ServerError
 from breakeven.latency import request_latency
 from breakeven.measure import Asker, Failures, MeasurePlan, closing, describe
 from breakeven.trace.journal import RunWriter
 from breakeven.trace.records import RequestTrace
+from breakeven.trace.run import RunMeta
 from breakeven.trial.plan import SIDES, Ask, TrialPlan, loads
 from breakeven.trial.result import TrialResult
 from breakeven.trial.store import SideRecord, TrialRecord, kept, load_trial, save_trial
@@ -42,6 +44,8 @@ class LiveSide:
     """From the start of its process to the first real completion; None if it was running already."""
     warnings: tuple[str, ...] = ()
     """What would make its figures mean something else, such as a drafter that learns across requests."""
+    failure: Callable[[], str | None] = lambda: None
+    """Why its process ended; None while it runs, or where nobody knows."""
 
 
 @dataclass(slots=True)
@@ -50,6 +54,7 @@ class _Side:
 
     asker: Asker
     writer: RunWriter
+    failure: Callable[[], str | None]
     failures: Failures = field(default_factory=Failures)
     traces: list[RequestTrace] = field(default_factory=list)
     page: SpecCounters | None = None
@@ -67,56 +72,72 @@ async def conduct(
 ) -> TrialResult:
     """Run the trial and write it to `out`: a run folder for each side, and trial.json.
 
-    Raises EndpointError when a side is gone. Then, and on cancellation, what was measured is saved and can
-    still be shown and compared.
+    Raises EndpointError or ServerError when a side is gone: before the first kept request with nothing
+    written. From then on, also on cancellation, what was measured is saved and can be shown and compared.
     """
     async with Pool() as pool:
-        asked = {name: await _open(pool, name, sides[name], plan, out, timeouts) for name in SIDES}
-        record = _record(plan, sides, asked)
-        save_trial(out, record)
+        askers = {name: await _warm(pool, name, sides[name], plan, timeouts) for name in SIDES}
+        zero_ns = perf_counter_ns()
         with ExitStack() as stack:
-            zero_ns = perf_counter_ns()
-            ends = {
-                name: stack.enter_context(closing(side.writer, lambda: perf_counter_ns() - zero_ns))
-                for name, side in asked.items()
-            }
+            asked, ends = {}, {}
+            for name, asker in askers.items():
+                meta = describe(asker, _measured(plan), "trial-side")
+                writer = RunWriter.create(out / name, meta, plan.workload.prompts)
+                ends[name] = stack.enter_context(closing(writer, lambda: perf_counter_ns() - zero_ns))
+                asked[name] = _Side(asker, writer, sides[name].failure)
+            record = _record(plan, sides, asked["baseline"].writer.meta)
             trial = _Trial(plan, asked, watch, zero_ns)
-            reason = await trial.run()
+            with _saving(out, record, trial):
+                await trial.run()
             for name, end in ends.items():
                 end(trial.self_check(), asked[name].counted)
+    return load_trial(out)
+
+
+async def _warm(pool: Pool, name: str, live: LiveSide, plan: TrialPlan, timeouts: Timeouts) -> Asker:
+    """Find the side answering, and warm it up. Raises EndpointError, which names the side."""
+    try:
+        asker = await Asker.find(pool, live.endpoint, plan.sampling, timeouts)
+        await asker.warm_up(plan.workload, plan.warmup)
+    except BreakevenError as error:
+        error.add_note(f"that was the {name}, {live.endpoint.base_url}")
+        raise
+    return asker
+
+
+@contextmanager
+def _saving(out: Path, record: TrialRecord, trial: _Trial) -> Iterator[None]:
+    """Write trial.json when the trial begins, and when it ends in whatever way. Raises StorageError."""
+    save_trial(out, record)
+    finished = False
+    try:
+        yield
+        finished = True
+    finally:
         save_trial(
             out,
             replace(
                 record,
-                stop_reason=reason,
+                stop_reason=trial.stop_reason,
                 left_out=trial.left_out,
                 elapsed_s=trial.elapsed_s(),
-                finished=True,
+                finished=finished,
             ),
         )
-    return load_trial(out)
 
 
-async def _open(
-    pool: Pool, name: str, live: LiveSide, plan: TrialPlan, out: Path, timeouts: Timeouts
-) -> _Side:
-    """Find the side answering, warm it up on every prompt, and open its run folder."""
-    asker = await Asker.find(pool, live.endpoint, plan.sampling, timeouts)
-    measured = MeasurePlan(
-        plan.workload, plan.sampling, ClosedLoop(plan.concurrency), plan.repeats or plan.cap, plan.warmup
-    )
-    meta = describe(asker, measured, "trial-side")
-    await asker.warm_up(plan.workload, plan.warmup)
-    writer = RunWriter.create(out / name, meta, plan.workload.prompts)
-    return _Side(asker, writer, page=await asker.page())
+def _measured(plan: TrialPlan) -> MeasurePlan:
+    """What each side is asked."""
+    repeats = plan.repeats or plan.cap
+    return MeasurePlan(plan.workload, plan.sampling, ClosedLoop(plan.concurrency), repeats, plan.warmup)
 
 
-def _record(plan: TrialPlan, sides: Mapping[str, LiveSide], asked: Mapping[str, _Side]) -> TrialRecord:
+def _record(plan: TrialPlan, sides: Mapping[str, LiveSide], baseline: RunMeta) -> TrialRecord:
     rule = _rule(plan)
     return TrialRecord(
-        model=asked["baseline"].writer.meta.model or "",
+        model=baseline.model or "",
         workload=plan.workload.name,
-        started=asked["baseline"].writer.meta.created,
+        started=baseline.created,
         floor=plan.floor,
         alpha=rule.alpha_per_look if rule else 1 - plan.confidence,
         sides={
@@ -140,12 +161,26 @@ class _Trial:
         self.rule = _rule(plan)
         self.left_out: dict[int, tuple[str, ...]] = {}
         """Repeats in which the client fell behind, and why: measured and saved, but not compared."""
+        self.stop_reason = "interrupted"
         self._checks: list[SelfCheck] = []
 
     def elapsed_s(self) -> float:
         return (perf_counter_ns() - self.zero_ns) / 1e9
 
-    async def run(self) -> str:
+    async def run(self) -> None:
+        """Ask repeat after repeat, and leave the reason to stop in `stop_reason`.
+
+        Raises EndpointError or ServerError when a side is gone.
+        """
+        for side in self.sides.values():
+            side.page = await side.asker.page()
+        try:
+            self.stop_reason = await self._repeats()
+        except BreakevenError as error:
+            self.stop_reason = f"stopped early: {error}"
+            raise
+
+    async def _repeats(self) -> str:
         """Ask repeat after repeat; the reason to stop."""
         longest_s = 0.0
         most = self.plan.repeats or self.plan.cap
@@ -190,8 +225,19 @@ class _Trial:
         side.writer.append(trace)
         side.traces.append(trace)
         self.watch(f"{ask.side} {ask.request.id}")
-        side.failures.see(trace)
+        self._look_after(ask.side, trace)
         return trace
+
+    def _look_after(self, name: str, trace: RequestTrace) -> None:
+        """Raises ServerError or EndpointError, which name the side, when it is gone."""
+        side = self.sides[name]
+        ended = side.failure() if trace.error else None
+        if ended is not None:
+            raise ServerError(f"the {name} is gone: {ended}")
+        try:
+            side.failures.see(trace)
+        except EndpointError as error:
+            raise EndpointError(f"the {name} is gone: {error}") from error
 
     async def _count(self, side: _Side) -> SpecCounters | None:
         """What /metrics counted since it was last read."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import Any
 
 import orjson
 
@@ -83,7 +84,7 @@ def load_record(folder: Path) -> TrialRecord:
                 f"{path} has format {values['format_version']}, and this version reads up to "
                 f"{FORMAT_VERSION}: type  pip install -U breakeven"
             )
-        sides = {name: SideRecord(**values["sides"][name]) for name in SIDES}
+        sides = {name: _side_record(**values["sides"][name]) for name in SIDES}
         left_out = {int(repeat): tuple(reasons) for repeat, reasons in values["left_out"].items()}
         return TrialRecord(**{**values, "sides": sides, "left_out": left_out})
     except OSError as error:
@@ -94,6 +95,10 @@ def load_record(folder: Path) -> TrialRecord:
         raise RunFormatError(
             f"{path} is damaged or was not written by breakeven ({error}): run the trial again"
         ) from error
+
+
+def _side_record(warnings: Iterable[str], **fields: Any) -> SideRecord:
+    return SideRecord(**fields, warnings=tuple(warnings))
 
 
 def load_trial(folder: Path) -> TrialResult:
@@ -161,6 +166,7 @@ def _assemble(folder: Path, record: TrialRecord, runs: Mapping[str, Run]) -> Tri
         stopped_after=comparison.repeats,
         stop_reason=record.stop_reason,
         confounders=(
+            *runs["baseline"].meta.warnings,
             *(warning for name in SIDES for warning in record.sides[name].warnings),
             *_unlike(runs),
             *_left_out(record),
@@ -212,5 +218,8 @@ def _unlike(runs: Mapping[str, Run]) -> list[str]:
 def _left_out(record: TrialRecord) -> list[str]:
     if not record.left_out:
         return []
-    reasons = dict.fromkeys(reason for reasons in record.left_out.values() for reason in reasons)
-    return [f"{count(len(record.left_out), 'repeat')} left out of the comparison: {'; '.join(reasons)}"]
+    first = min(record.left_out)
+    return [
+        f"{count(len(record.left_out), 'repeat')} left out of the comparison, the first of them "
+        f"(number {first + 1}) because {'; '.join(record.left_out[first])}"
+    ]

@@ -44,6 +44,13 @@ def test_one_space_is_dropped_and_no_more() -> None:
     ]
 
 
+def test_a_read_of_several_events_is_cut_where_an_event_ends() -> None:
+    assert parse(b"data: a\n\ndata: b\n\ndata: c\n\n") == [b"a", b"b", b"c"]
+    assert parse(b"data: a\n\n\ndata: b\n\n") == [b"a", b"b"]
+    assert parse(b"data: a\n\n: ping\n\ndata: b\n\n") == [b"a", b"b"]
+    assert parse(b"data: a\ndata: b\n\ndata: c\n\n\n\n") == [b"a\nb", b"c"]
+
+
 def test_comments_and_unknown_fields_make_no_event() -> None:
     assert parse(b": ping\n\n", b"retry: 5\n\n", b"event: error\n\n", b"data: a\n\n") == [b"a"]
 

@@ -29,8 +29,9 @@ class Totals:
     def add(self, served: Served, reply: Reply, times: Timeline) -> None:
         """Count one request that is over."""
         self.prompt_tokens += reply.prompt_tokens
-        self.generation_tokens += sum(served.tokens)
-        reason = served.finish_reason if served.outcome == "served" else "abort"
+        whole = served.outcome == "served"
+        self.generation_tokens += served.n_tokens if whole else sum(served.tokens)
+        reason = served.finish_reason if whole else "abort"
         self.finished[reason] = self.finished.get(reason, 0) + 1
         self.prefill_s += times.due_s[0]
         self.decode_s += times.due_s[-1] - times.due_s[0]

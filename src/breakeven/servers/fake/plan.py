@@ -3,31 +3,44 @@
 from __future__ import annotations
 
 from functools import lru_cache
+from typing import NamedTuple
 
 from breakeven.servers.fake.chunks import CACHED_TOKENS, Chunk, chunks, whole
 from breakeven.servers.fake.connection import answer_bytes, head_bytes
 from breakeven.servers.fake.reply import Reply
 from breakeven.servers.fake.script import Answer, Script
 from breakeven.servers.fake.stream import Ending
-from breakeven.servers.fake.timeline import Timeline
+from breakeven.servers.fake.timeline import Timeline, timeline
 from breakeven.servers.fake.wire import Write, body_writes
 
-Plan = tuple[tuple[Write, ...], Ending]
+
+class Plan(NamedTuple):
+    """What is written, when, and what becomes of the connection after the last write."""
+
+    writes: tuple[Write, ...]
+    due_ns: tuple[int, ...]
+    """When each write is due, since the reply's start. [writes]"""
+    ending: Ending
 
 
 def plan(reply: Reply, times: Timeline, *, streamed: bool) -> Plan:
-    """Every write of the reply, and what becomes of the connection after the last. Equal replies share it."""
+    """The plan of a reply. Without noise, equal replies have equal times and share it."""
     if reply.script.noise is None and reply.n_tokens <= CACHED_TOKENS:
-        return _kept(reply, times, streamed)
+        return _kept(reply, streamed)
     return _plan(reply, times, streamed)
 
 
 @lru_cache(maxsize=256)
-def _kept(reply: Reply, times: Timeline, streamed: bool) -> Plan:
-    return _plan(reply, times, streamed)
+def _kept(reply: Reply, streamed: bool) -> Plan:
+    return _plan(reply, timeline(reply.script, reply.n_tokens, reply.key), streamed)
 
 
 def _plan(reply: Reply, times: Timeline, streamed: bool) -> Plan:
+    writes, ending = _writes(reply, times, streamed)
+    return Plan(writes, tuple(round(write.due_s * 1e9) for write in writes), ending)
+
+
+def _writes(reply: Reply, times: Timeline, streamed: bool) -> tuple[tuple[Write, ...], Ending]:
     script = reply.script
     wire = script.wire
     if not streamed:

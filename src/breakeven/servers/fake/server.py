@@ -227,13 +227,15 @@ class FakeServer:
             _break(job.connection, job.script)
             return
         times = self._times(job, start_ns)
-        writes, ending = plan(job.reply, times, streamed=bool(job.body.get("stream")))
+        writes, due_ns, ending = plan(job.reply, times, streamed=bool(job.body.get("stream")))
 
         def on_end(stream: Stream, outcome: Outcome) -> None:
             self._end(job, times, stream, start_ns, outcome)
 
         outcome: Outcome = "served" if job.script.die_at is None else "died"
-        stream = Stream(job.connection, writes, job.index, start_ns, ending, outcome, self._burst, on_end)
+        stream = Stream(
+            job.connection, writes, due_ns, job.index, start_ns, ending, outcome, self._burst, on_end
+        )
         job.connection.stream = stream
         self.totals.running += 1
         self._pacer.add(stream.first_due_ns, stream.advance)
@@ -247,7 +249,6 @@ class FakeServer:
         return timeline(job.script, job.reply.n_tokens, job.reply.key, job.index, age_s, drift)
 
     def _end(self, job: _Job, times: Timeline, stream: Stream, start_ns: int, outcome: Outcome) -> None:
-        truth = stream.truth
         served = Served(
             index=job.index,
             connection=job.connection.number,
@@ -256,9 +257,7 @@ class FakeServer:
             start_ns=start_ns,
             n_tokens=job.reply.n_tokens,
             finish_reason=job.reply.finish_reason,
-            due_ns=tuple(due_ns for due_ns, _, _ in truth),
-            written_ns=tuple(written_ns for _, written_ns, _ in truth),
-            tokens=tuple(n_tokens for _, _, n_tokens in truth),
+            stream=stream,
             counters=times.counters,
             outcome=outcome,
         )

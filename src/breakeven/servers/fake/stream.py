@@ -35,14 +35,25 @@ class Served:
     n_tokens: int
     """Tokens that the reply was to have, a closing end-of-sequence token included."""
     finish_reason: str
-    due_ns: tuple[int, ...]
-    """Of each write that completes tokens, as far as it was written."""
-    written_ns: tuple[int, ...]
-    """When it was given to the socket."""
-    tokens: tuple[int, ...]
-    """How many it completed."""
+    stream: Stream
+    """Holds the times; the tuples are made when asked for, not while other streams wait to be written."""
     counters: SpecCounters
     outcome: Outcome
+
+    @property
+    def due_ns(self) -> tuple[int, ...]:
+        """Of each write that completes tokens, as far as it was written."""
+        return tuple(due_ns for due_ns, _, _ in self.stream.truth)
+
+    @property
+    def written_ns(self) -> tuple[int, ...]:
+        """When it was given to the socket."""
+        return tuple(written_ns for _, written_ns, _ in self.stream.truth)
+
+    @property
+    def tokens(self) -> tuple[int, ...]:
+        """How many it completed."""
+        return tuple(n_tokens for _, _, n_tokens in self.stream.truth)
 
 
 class Carrier(Protocol):
@@ -63,6 +74,7 @@ class Stream:
         self,
         carrier: Carrier,
         writes: Sequence[Write],
+        due_ns: Sequence[int],
         index: int,
         start_ns: int,
         ending: Ending,
@@ -73,7 +85,8 @@ class Stream:
         self._carrier = carrier
         self._writes = writes
         self._id = f"chatcmpl-{index:015d}".encode()
-        self._due_ns = [start_ns + round(write.due_s * 1e9) for write in writes]
+        self._due_ns = due_ns
+        self._start_ns = start_ns
         self._ending = ending
         self._outcome = outcome
         self._burst = burst
@@ -84,13 +97,18 @@ class Stream:
 
     @property
     def first_due_ns(self) -> int:
-        return self._due_ns[0]
+        return self._start_ns + self._due_ns[0]
 
     @property
     def truth(self) -> list[tuple[int, int, int]]:
         """(due_ns, written_ns, n_tokens) of each write made so far that completed tokens."""
         made = zip(self._due_ns, self._written_ns, self._writes, strict=False)
-        return [(due_ns, written_ns, write.n_tokens) for due_ns, written_ns, write in made if write.n_tokens]
+        start_ns = self._start_ns
+        return [
+            (start_ns + due_ns, written_ns, write.n_tokens)
+            for due_ns, written_ns, write in made
+            if write.n_tokens
+        ]
 
     def advance(self, now_ns: int) -> int | None:
         """Write what is due, `burst` writes at most; return when the next is due."""
@@ -106,7 +124,7 @@ class Stream:
         transport.write(data.replace(_PLACEHOLDER, self._id))
         self._written_ns.extend([perf_counter_ns()] * (stop - start))
         if stop < len(self._writes):
-            return self._due_ns[stop]
+            return self._start_ns + self._due_ns[stop]
         self._finish(transport)
         return None
 
@@ -117,7 +135,8 @@ class Stream:
     def _due_until(self, start: int, now_ns: int) -> int:
         stop = start + 1
         limit = min(start + self._burst, len(self._writes))
-        while stop < limit and self._due_ns[stop] <= now_ns:
+        elapsed_ns = now_ns - self._start_ns
+        while stop < limit and self._due_ns[stop] <= elapsed_ns:
             stop += 1
         return stop
 

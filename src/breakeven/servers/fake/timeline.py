@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
@@ -32,6 +33,8 @@ class Timeline:
     def counters(self) -> SpecCounters:
         """Counts of the reply: the prefill is no step."""
         window = max(self.drafted, default=0)
+        if not window:
+            return SpecCounters(len(self.drafted), 0, 0, 0, (), source="fake server")
         return SpecCounters(
             steps=len(self.drafted),
             drafts=sum(1 for count in self.drafted if count),
@@ -87,6 +90,19 @@ def timeline(
     Which drafts are accepted depends on the prompt `key` alone, as greedy decoding would have it; noise is
     drawn for each request `index`. `age_s` is the server's age at the reply's start.
     """
+    if script.noise is None:
+        return _steady(script, n_tokens, key)
+    return _timeline(script, n_tokens, key, index, age_s, drift)
+
+
+@lru_cache(maxsize=256)
+def _steady(script: Script, n_tokens: int, key: bytes) -> Timeline:
+    return _timeline(script, n_tokens, key, 0, 0.0, None)
+
+
+def _timeline(
+    script: Script, n_tokens: int, key: bytes, index: int, age_s: float, drift: Drift | None
+) -> Timeline:
     first = min(script.n_first, n_tokens)
     sizes, drafted, accepted = _steps(script, n_tokens - first, key)
     steps_s: Floats = np.full(len(sizes), script.tpot_s) * _cost(script.speculation, drafted)
