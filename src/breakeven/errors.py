@@ -73,7 +73,8 @@ class HttpError(EndpointError):
     def __init__(self, status: int, detail: str, advice: str) -> None:
         self.status = status
         self.detail = detail
-        super().__init__(f"HTTP {status}: {detail or 'no message'}{': ' if advice else ''}{advice}")
+        said = (detail or "no message").rstrip(".")
+        super().__init__(f"HTTP {status}: {said}{': ' if advice else ''}{advice}")
 
 
 class ProtocolError(EndpointError):

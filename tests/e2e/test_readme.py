@@ -1,7 +1,7 @@
 """Every command shown in the README runs, and so does its Python example.
 
-Addresses in it are those of two servers that the test starts. `make trial` and `make test` are this very suite's
-set-up and itself: they are run dry, and `make trial`'s command on its own.
+Addresses in it are those of two servers that the test starts. `make trial` and `make test` are run dry:
+they are this suite's own set-up and itself.
 """
 
 import re

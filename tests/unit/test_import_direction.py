@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 PACKAGE = Path(__file__).parents[2] / "src" / "breakeven"
-ORDER = (
-    "errors units acceptance workload trace client latency measure engines servers compare verdict trial models "
-    "report cli __init__ __main__"
-).split()
+ORDER = [
+    *("errors", "units", "acceptance", "workload", "trace", "client", "latency", "measure", "engines"),
+    *("servers", "compare", "verdict", "trial", "models", "report", "cli", "__init__", "__main__"),
+]
 
 
 def part_of(path: Path) -> str:

@@ -24,11 +24,12 @@ def complete(
         return replace(page, steps=max(output_tokens - 1 - page.accepted_tokens, page.drafts or 0))
     if (reply.drafted_tokens, reply.accepted_tokens) != (page.drafted_tokens, page.accepted_tokens):
         return reply
+    source = reply.source if page.source in reply.source else f"{reply.source}, {page.source}"
     return replace(
         reply,
         drafts=reply.drafts if reply.drafts is not None else page.drafts,
         accepted_per_position=reply.accepted_per_position or page.accepted_per_position,
-        source=f"{reply.source}, {page.source}",
+        source=source,
     )
 
 

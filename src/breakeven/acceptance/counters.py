@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 DEFINITIONS = {
     "acceptance_rate": "accepted draft tokens / drafted tokens",
-    "mean_acceptance_length": "1 + accepted draft tokens / drafts, as vLLM defines it: over steps that drafted",
+    "mean_acceptance_length": "1 + accepted tokens / drafts, over steps that drafted, as vLLM defines it",
     "tokens_per_step": "emitted tokens / all decode steps, whether or not they drafted",
     "draft_share": "steps that drafted / all decode steps",
 }
@@ -38,7 +38,7 @@ class SpecCounters:
             drafted_tokens=_add(self.drafted_tokens, other.drafted_tokens),
             accepted_tokens=_add(self.accepted_tokens, other.accepted_tokens),
             accepted_per_position=_add_positions(self.accepted_per_position, other.accepted_per_position),
-            source=self.source if self.source == other.source else f"{self.source}, {other.source}",
+            source=self.source if other.source in self.source else f"{self.source}, {other.source}",
         )
 
     @property

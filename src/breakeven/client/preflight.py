@@ -60,6 +60,6 @@ def _choose(named: str | None, models: tuple[str, ...]) -> str:
 def _without_list(endpoint: Endpoint) -> Endpoint:
     if endpoint.model is None:
         raise UsageError(
-            f"{endpoint.models_url} does not exist, so the model must be named: type --model NAME"
+            f"{endpoint.models_url} does not exist: check --url, or name the model with --model NAME"
         )
     return endpoint

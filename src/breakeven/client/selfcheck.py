@@ -79,7 +79,7 @@ def _concurrency_reasons(asked: int, witness: Witness, overlap: Overlap | None) 
             f"{witness.started} requests cannot keep {asked} in flight: "
             f"raise --repeats, or type --concurrency {max(witness.started, 1)}"
         )
-    elif mean is not None and mean < LEAST_SHARE * asked:
+    elif asked >= 2 and mean is not None and mean < LEAST_SHARE * asked:
         yield f"only {mean:.1f} of {asked} requests were in flight on average: lower --concurrency"
     if asked >= 2 and overlap and overlap.windows >= 2 and overlap.mean < ONE_AT_A_TIME:
         yield (

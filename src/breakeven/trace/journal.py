@@ -196,7 +196,9 @@ def _refuse_foreign(path: Path) -> None:
         return
     other = next(name for i in range(2, 10_000) if not (name := path.with_name(f"{path.name}-{i}")).exists())
     if (path / META).exists():
-        raise RunFormatError(f"{path} holds a run already: add --resume to go on, or type  --out {other}")
+        raise RunFormatError(
+            f"{path} holds a run already: type  --resume {path}  to go on, or  --out {other}"
+        )
     raise RunFormatError(f"{path} is not empty and holds no run: type  --out {other}")
 
 

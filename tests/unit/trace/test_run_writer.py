@@ -103,7 +103,7 @@ def test_two_writers_cannot_hold_one_folder(tmp_path):
 def test_a_folder_that_is_taken(tmp_path):
     started(tmp_path / "run").finish(meta())
     (tmp_path / "run-2").mkdir()
-    with pytest.raises(RunFormatError, match=r"add --resume .* --out .*run-3"):
+    with pytest.raises(RunFormatError, match=r"--resume .*run  to go on.*run-3"):
         RunWriter.create(tmp_path / "run", meta(), PROMPTS)
     (tmp_path / "run-2" / "photo.jpg").write_bytes(b"x")
     with pytest.raises(RunFormatError, match=r"holds no run: type  --out .*run-2-2"):

@@ -42,7 +42,7 @@ def test_a_record_comes_back_as_it_was(tmp_path: Path):
 @pytest.mark.parametrize("content", [b"", b"[]", b"{}", b'{"format_version": 1}', b"\xff", b"null"])
 def test_a_damaged_record_is_named(content: bytes, tmp_path: Path):
     (tmp_path / FILE).write_bytes(content)
-    with pytest.raises(RunFormatError, match="trial.json is damaged"):
+    with pytest.raises(RunFormatError, match=r"trial\.json is damaged"):
         load_record(tmp_path)
 
 
