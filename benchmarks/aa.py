@@ -37,20 +37,20 @@ from breakeven.workload.builtin import load_set
 from breakeven.workload.prompts import Sampling
 
 RESULTS = Path(__file__).parent / "results"
-TPOT_MS = 4.0
-TOKENS = 32
+TPOT_MS = 3.0
+TOKENS = 24
 NOISE = {
     "--jitter": 0.05,
     "--request-jitter": 0.02,
     "--drift": 0.02,
     "--drift-per-s": 0.0002,
     "--stall-prob": 0.001,
-    "--stall-ms": 40,
+    "--stall-ms": 30,
 }
 """Each decode step ±5 %, each request ±2 %, a wandering machine of 2 % that slows by 1.2 % a minute, and a
-stall of ten steps in one request of thirty."""
+stall of ten steps in one request of forty."""
 POWER_TRIALS = 40
-AT_ONCE = 8
+AT_ONCE = 10
 """Trials that run side by side: they wait most of their time."""
 
 
@@ -66,7 +66,7 @@ class Outcome:
 @asynccontextmanager
 async def fake_server(tpot_ms: float, noise_seed: int, drift_seed: int) -> AsyncIterator[str]:
     """The URL of a fake server in a process of its own."""
-    flags: dict[str, float] = {**NOISE, "--tpot-ms": tpot_ms, "--ttft-ms": 10, "--tokens": TOKENS}
+    flags: dict[str, float] = {**NOISE, "--tpot-ms": tpot_ms, "--ttft-ms": 5, "--tokens": TOKENS}
     words = [word for name, value in flags.items() for word in (name, str(value))]
     process = await asyncio.create_subprocess_exec(
         sys.executable,
@@ -148,16 +148,21 @@ def main() -> None:
     parser.add_argument("--trials", type=int, default=200, help="A/A trials against fake servers")
     parser.add_argument("--embedded", type=int, default=0, help="A/A trials between embedded engines instead")
     options = parser.parse_args()
-    if options.embedded:
-        rows = [row("none", loop.run(embedded_trials(options.embedded)))]
-        title, file = "A/A between embedded engines", RESULTS / "aa-embedded.json"
-    else:
-        rows = [row("none", loop.run(fake_trials(0.0, options.trials, seed=100)))]
-        for seed, effect in ((1000, 0.05), (2000, 0.10)):
-            rows.append(row(f"{effect:.0%}", loop.run(fake_trials(effect, POWER_TRIALS, seed))))
-        title, file = "Trials against fake servers with noise, drift and stalls", RESULTS / "aa.json"
-    show(rows, title)
     RESULTS.mkdir(exist_ok=True)
+    if options.embedded:
+        file, title = RESULTS / "aa-embedded.json", "A/A between embedded engines"
+        save(file, title, [row("none", loop.run(embedded_trials(options.embedded)))])
+        return
+    file, title = RESULTS / "aa.json", "Trials against fake servers with noise, drift and stalls"
+    rows = [row("none", loop.run(fake_trials(0.0, options.trials, seed=100)))]
+    for seed, effect in ((1000, 0.05), (2000, 0.10)):
+        save(file, title, rows)
+        rows.append(row(f"{effect:.0%}", loop.run(fake_trials(effect, POWER_TRIALS, seed))))
+    save(file, title, rows)
+
+
+def save(file: Path, title: str, rows: Sequence[dict[str, Any]]) -> None:
+    show(rows, title)
     file.write_bytes(orjson.dumps({"noise": NOISE, "rows": rows}, option=orjson.OPT_INDENT_2))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 
 from breakeven.compare.outcome import disagreement, outcome
@@ -15,6 +16,9 @@ MAX_DEGENERATE_SHARE = 0.5
 """Beyond it the text is mostly loops, which drafters guess better than any real text."""
 MOST_SUGGESTED = 200
 """Larger numbers of repeats or prompts are not worth suggesting: the estimate is too near the floor."""
+
+NEAR = 0.5
+"""Of the floor, on the log scale: so near to it the estimate keeps the verdict open, not the spread."""
 
 SelfCheck = tuple[str, bool, tuple[str, ...]]
 """A side's name, whether its self-check passed, and the reasons if not."""
@@ -95,6 +99,11 @@ def _unpaired(comparison: Comparison) -> Verdict | None:
         f"{name} {count(side.requests, 'request')}, {side.errors} failed, {side.without_tpot} without a TPOT"
         for name, side in (("baseline", comparison.baseline), ("candidate", comparison.candidate))
     )
+    if all(
+        side.requests > side.errors + side.without_tpot
+        for side in (comparison.baseline, comparison.candidate)
+    ):
+        shown += "; those that have one answer other prompts or repeats on either side"
     too_short = comparison.baseline.without_tpot or comparison.candidate.without_tpot
     command = _more_tokens(comparison) if too_short else "breakeven trial"
     return _refused(f"no request has a speed on both sides ({shown})", command)
@@ -121,12 +130,22 @@ def _undecided(comparison: Comparison, figures: str) -> Verdict:
     elif needs is not None and needs.prompts_needed is not None and needs.prompts_needed <= MOST_SUGGESTED:
         command = "breakeven trial --prompts FILE"
         reason += (
-            " More repeats would not: prompts differ among themselves by more than that. "
+            f" More repeats would not: prompts differ among themselves by more than that{_by_prompt(comparison)}. "
             f"About {needs.prompts_needed} prompts as varied as these would decide it."
         )
-    else:
+    elif needs is not None and needs.needed < NEAR * math.log1p(comparison.floor):
         reason += f" It is too near the floor of {share(comparison.floor)} for more of the same to decide it."
+    else:
+        most = MOST_SUGGESTED
+        reason += f" The spread is too wide for {most} repeats or {most} such prompts to decide it."
     return Verdict("undecided", reason, command)
+
+
+def _by_prompt(comparison: Comparison) -> str:
+    """` (5 of 8 are faster by themselves, 1 slower)`, by each prompt's own interval."""
+    found = [outcome(prompt.speedup, comparison.floor) for prompt in comparison.prompts]
+    faster, slower = found.count("faster"), found.count("slower")
+    return f" ({faster} of {len(found)} are faster by themselves, {slower} slower)"
 
 
 def _figures(comparison: Comparison, speedup: Interval) -> str:

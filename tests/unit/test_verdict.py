@@ -52,6 +52,7 @@ def test_undecided_by_prompts_asks_for_prompts():
     assert found.outcome == "undecided"
     assert found.next_command == "breakeven trial --prompts FILE"
     assert "More repeats would not" in found.reason
+    assert "(4 of 8 are faster by themselves, 4 slower)" in found.reason
 
 
 def test_an_estimate_on_the_floor_may_never_be_decided():

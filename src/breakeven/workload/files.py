@@ -12,7 +12,7 @@ from breakeven.workload.prompts import Workload
 
 
 def load_prompts(spec: str | Path, api: Api = "chat") -> Workload:
-    """The prompts that `spec` names: a built-in set, or a file.
+    """The prompts that `spec` names: a built-in set, a file, or standard input as `-`.
 
     The format is found from the content (see formats.py); a `.txt` file is read as one prompt per line
     unless its first line is a JSON object. A built-in name wins over a file of the same name: `./copy`
@@ -22,7 +22,7 @@ def load_prompts(spec: str | Path, api: Api = "chat") -> Workload:
     """
     if isinstance(spec, str) and spec in set_names():
         return load_set(spec, api)
-    path = Path(spec)
+    path = Path("/dev/stdin" if spec == "-" else spec)
     parsed = parse(_decode(_read(path), path), str(path), api, plain=path.suffix.lower() in (".txt", ".text"))
     return Workload(path.stem, parsed.prompts, parsed.warnings)
 

@@ -13,7 +13,7 @@ def test_names():
 def test_default_is_brief_then_copy():
     default = load_set("default").prompts
     assert default == load_set("brief").prompts + load_set("copy").prompts
-    assert len({prompt.id for prompt in default}) == len(default) == 8
+    assert len({prompt.id for prompt in default}) == len(default) == 11
 
 
 def test_brief_covers_its_categories():
@@ -25,7 +25,7 @@ def test_copy_prompts_carry_their_source():
     for prompt in load_set("copy").prompts:
         assert prompt.category == "copy"
         (message,) = prompt.messages
-        assert len(message["content"].split()) >= 60
+        assert len(message["content"].split()) >= 45
 
 
 def test_completions_get_raw_text():
