@@ -109,7 +109,7 @@ async def fake_trials(effect: float, trials: int, seed: int) -> list[Outcome]:
 async def embedded_trials(trials: int) -> list[Outcome]:
     """A/A on two engines with the same settings."""
     model, settings = resolve("smollm2"), baseline_settings()
-    plan = TrialPlan(load_set("default"), Sampling(max_tokens=48))
+    plan = TrialPlan(load_set("brief"), Sampling(max_tokens=48))
     async with AsyncExitStack() as stack:
         sides = {}
         for name in SIDES:
@@ -145,7 +145,9 @@ def show(rows: Sequence[dict[str, Any]], title: str) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument("--trials", type=int, default=200, help="A/A trials against fake servers")
+    parser.add_argument(
+        "--trials", type=int, default=200, help="A/A trials against fake servers; 0 keeps the last"
+    )
     parser.add_argument("--embedded", type=int, default=0, help="A/A trials between embedded engines instead")
     options = parser.parse_args()
     RESULTS.mkdir(exist_ok=True)
@@ -154,7 +156,10 @@ def main() -> None:
         save(file, title, [row("none", loop.run(embedded_trials(options.embedded)))])
         return
     file, title = RESULTS / "aa.json", "Trials against fake servers with noise, drift and stalls"
-    rows = [row("none", loop.run(fake_trials(0.0, options.trials, seed=100)))]
+    if options.trials:
+        rows = [row("none", loop.run(fake_trials(0.0, options.trials, seed=100)))]
+    else:
+        rows = orjson.loads(file.read_bytes())["rows"][:1]
     for seed, effect in ((1000, 0.05), (2000, 0.10)):
         save(file, title, rows)
         rows.append(row(f"{effect:.0%}", loop.run(fake_trials(effect, POWER_TRIALS, seed))))
