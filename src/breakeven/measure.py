@@ -33,6 +33,8 @@ GIVE_UP_AFTER = 10
 """Failures in a row after which the server is taken for gone, …"""
 GONE_AFTER = 3
 """… or so many in a row to which nothing answered at all."""
+PAGE_TIMEOUTS = Timeouts(connect_s=10, first_token_s=10, idle_s=10)
+"""Of /metrics, without which a run is only poorer."""
 
 OnTrace = Callable[[RequestTrace], None]
 End = Callable[[SelfCheck, SpecCounters | None], None]
@@ -191,7 +193,7 @@ class Asker:
     async def page(self) -> SpecCounters | None:
         """The server's speculation counters as they stand; None where it has none on /metrics."""
         try:
-            return read_counters(await get_text(self.pool, self.endpoint, "/metrics"))
+            return read_counters(await get_text(self.pool, self.endpoint, "/metrics", PAGE_TIMEOUTS))
         except EndpointError:
             return None
 
@@ -267,7 +269,7 @@ async def _record(
         report = await run_load(
             asked, lambda request, due_ns: asker.ask(request, zero_ns, due_ns), plan.schedule, keep, zero_ns
         )
-        counted = between(before, await asker.page())
+        counted = None if before is None else between(before, await asker.page())
         end(report.self_check, None if earlier_ns else counted)
     return load_run(writer.path)
 

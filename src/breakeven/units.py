@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 ABSENT = "–"
+_MOST_PERCENT = 100_000
+"""Larger changes are said to be larger: no measurement knows more of them."""
+_MOST_DIGITS = 6
 
 
 def duration(seconds: float | None) -> str:
@@ -32,8 +35,11 @@ def rate(per_second: float | None) -> str:
 
 
 def ratio(value: float | None) -> str:
-    """A speedup: `1.08×`."""
-    return ABSENT if value is None else f"{value:.2f}×"
+    """A speedup: `1.08×`; beyond a thousand times only that it is."""
+    if value is None:
+        return ABSENT
+    most = _MOST_PERCENT // 100
+    return f"{value:.2f}×" if value <= most else f"over {most:,}×"
 
 
 def change(value: float | None) -> str:
@@ -41,12 +47,20 @@ def change(value: float | None) -> str:
     if value is None:
         return ABSENT
     percent = (value - 1) * 100
+    if percent > _MOST_PERCENT:
+        return f"over +{_MOST_PERCENT:,} %"
     return f"{'−' if percent < 0 else '+'}{abs(percent):.1f} %"
 
 
 def share(value: float | None) -> str:
-    """A fraction as a percentage: 0.338 is `33.8 %`."""
-    return ABSENT if value is None else f"{value * 100:.1f} %"
+    """A fraction as a percentage: 0.338 is `33.8 %`. What is not all is never shown as 100, nor some as 0."""
+    if value is None:
+        return ABSENT
+    for digits in range(1, _MOST_DIGITS):
+        shown = f"{value * 100:.{digits}f}"
+        if (float(shown) in (0.0, 100.0)) == (value in (0.0, 1.0)):
+            break
+    return f"{shown} %"
 
 
 def size(n_bytes: int | None) -> str:

@@ -45,7 +45,7 @@ def judge(comparison: Comparison, self_checks: Sequence[SelfCheck] = ()) -> Verd
         return Verdict(
             "undecided",
             f"Undecided: one pair alone ({found}) cannot tell an effect from noise.",
-            "breakeven trial --repeats auto",
+            "breakeven trial … --repeats auto",
         )
     return _judge(comparison, comparison.speedup)
 
@@ -56,7 +56,7 @@ def _void(self_checks: Sequence[SelfCheck]) -> Verdict | None:
         return None
     return _refused(
         f"the client failed its self-check, so its times cannot be relied on ({', '.join(void)})",
-        "breakeven trial",
+        "breakeven trial …",
     )
 
 
@@ -88,7 +88,7 @@ def _degenerate(comparison: Comparison) -> Verdict | None:
     shown = _per_side(comparison, lambda side: side.degenerate)
     return _refused(
         f"most replies end in a short loop ({shown}): neither speed nor acceptance is that of real text",
-        "breakeven trial --temperature 0.7",
+        "breakeven trial … --temperature 0.7",
     )
 
 
@@ -105,7 +105,7 @@ def _unpaired(comparison: Comparison) -> Verdict | None:
     ):
         shown += "; those that have one answer other prompts or repeats on either side"
     too_short = comparison.baseline.without_tpot or comparison.candidate.without_tpot
-    command = _more_tokens(comparison) if too_short else "breakeven trial"
+    command = _more_tokens(comparison) if too_short else "breakeven trial …"
     return _refused(f"no request has a speed on both sides ({shown})", command)
 
 
@@ -125,13 +125,15 @@ def _undecided(comparison: Comparison, figures: str) -> Verdict:
     needs = project(comparison)
     reason, command = f"Undecided: {figures}.{_apart(comparison)}", None
     if needs is not None and needs.repeats_needed is not None and needs.repeats_needed <= MOST_SUGGESTED:
-        command = f"breakeven trial --repeats {needs.repeats_needed}"
+        command = f"breakeven trial … --repeats {needs.repeats_needed}"
         reason += f" About {needs.repeats_needed} repeats of these prompts would decide it."
     elif needs is not None and needs.prompts_needed is not None and needs.prompts_needed <= MOST_SUGGESTED:
-        command = "breakeven trial --prompts FILE"
+        command = "breakeven trial … --prompts FILE"
         reason += (
-            f" More repeats would not: prompts differ among themselves by more than that{_by_prompt(comparison)}. "
-            f"About {needs.prompts_needed} prompts as varied as these would decide it."
+            " More repeats would not: prompts differ among themselves by more than "
+            f"that{_by_prompt(comparison)}. "
+            f"About {needs.prompts_needed} prompts as varied as these would "
+            "decide it."
         )
     elif needs is not None and needs.needed < NEAR * math.log1p(comparison.floor):
         reason += f" It is too near the floor of {share(comparison.floor)} for more of the same to decide it."
@@ -173,7 +175,7 @@ def _refused(reason: str, next_command: str | None) -> Verdict:
 def _more_tokens(comparison: Comparison) -> str:
     """Twice what was asked for, and enough to time."""
     asked = max(comparison.baseline.max_tokens or 0, comparison.candidate.max_tokens or 0)
-    return f"breakeven trial --max-tokens {max(64, 2 * asked)}"
+    return f"breakeven trial … --max-tokens {max(64, 2 * asked)}"
 
 
 def _part(side: SideQuality, n: int) -> float:

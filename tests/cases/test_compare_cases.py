@@ -30,7 +30,7 @@ def test_case_21_truncated_in_reasoning_on_one_side_only():
     judged = judge(found)
     assert judged.outcome == "refused"
     assert "22.0 %" in judged.reason and "ended inside reasoning" in judged.reason
-    assert judged.next_command == "breakeven trial --max-tokens 1024"
+    assert judged.next_command == "breakeven trial … --max-tokens 1024"
     assert any("22 of 100 requests (22.0 %) ended inside reasoning" in warning for warning in found.warnings)
 
 

@@ -89,6 +89,10 @@ REQUESTS: list[tuple[str, Sequence[object], int, list[str]]] = [
     ("fine", ("--api-key-env", "NO_SUCH_KEY"), 2, ["export NO_SUCH_KEY="]),
     ("fine", ("--header", "nonsense"), 2, ["--header 'nonsense' is not NAME:VALUE"]),
     ("fine", ("--extra", "nonsense"), 2, ["--extra 'nonsense' is not KEY=JSON"]),
+    ("fine", ("--constant-rate",), 2, ["--rate", "type both"]),
+    ("fine", ("--idle-timeout", "nan"), 2, ["--idle-timeout", "nan is not a number"]),
+    ("fine", ("--temperature", "inf"), 2, ["--temperature", "inf is not a number"]),
+    ("fine", ("--prompts", "x" * 300), 2, ["File name too long"]),
     ("fine", ("--wat",), 2, ["--wat", "type  breakeven measure --help"]),
 ]
 """Server, further words, exit code, and what stands in the message."""
@@ -199,6 +203,10 @@ COMMANDS: list[tuple[Sequence[object], list[str]]] = [
     (("trial", "--baseline-url", DEAD, "--candidate-url", DEAD, "--candidate", "-t 1"), ["beside URLs"]),
     (("trial", "--concurrency", 99, "--model", "tiny"), ["cannot keep 99 in flight", "--concurrency"]),
     (("trial", "--model", "no-such-model"), ["no-such-model", "smollm2"]),
+    (("trial", "--repeats", 3, "--cap", 5), ["--cap limits --repeats auto"]),
+    (("trial", "--model", "x" * 300), ["File name too long", "name another path"]),
+    (("show", "x" * 300), ["File name too long", "name another path"]),
+    (("measure", "--url", DEAD, "--out", "/"), ["/ is in use", "type  --out /run-"]),
     (("trial", "--repeats", "many"), ["type --repeats auto, or --repeats 5"]),
     (("show", "no-such-run"), ["there is no folder no-such-run"]),
     (("show", "."), ["is no run folder", "breakeven measure --out"]),
@@ -325,3 +333,26 @@ def test_ctrl_c_while_the_result_is_printed_loses_nothing(
     command.end().refused(130, "interrupted")
     assert len(load_run(out)) == 3
     breakeven("show", out).succeeded()
+
+
+def test_a_terminal_that_knows_only_ascii_is_written_to(
+    urls: dict[str, str], prompts: Path, tmp_path: Path
+) -> None:
+    plain = {"PYTHONIOENCODING": "ascii", "LC_ALL": "C"}
+    both = ("--baseline-url", urls["fine"], "--candidate-url", urls["fine"])
+    words = ("--prompts", prompts, "--repeats", 2, "--out", tmp_path / "run")
+    done = breakeven("trial", *both, *words, env=plain).succeeded()
+    assert done.out.isascii() and "3 prompts x 2 repeats" in " ".join(done.out.split())
+
+
+def test_prompts_come_from_standard_input_too(urls: dict[str, str], prompts: Path, tmp_path: Path) -> None:
+    words = [sys.executable, "-m", "breakeven", "measure", "--url", urls["fine"], "--prompts", "-"]
+    with prompts.open("rb") as given:
+        subprocess.run([*words, "--out", tmp_path / "run"], stdin=given, check=True, capture_output=True)
+    assert set(answered(tmp_path / "run")) == {"p0#0", "p1#0", "p2#0"}
+
+
+def test_a_name_that_is_no_text_is_told_as_well_as_it_can_be(tmp_path: Path) -> None:
+    done = breakeven("show", "\udcff", "--json", cwd=tmp_path)
+    done.refused(2, "there is no folder")
+    assert done.json()["error"].startswith("there is no folder \ufffd: ")

@@ -67,3 +67,11 @@ def test_what_cannot_be_done_says_what_to_type(
 ) -> None:
     done = models(cache, *words)
     assert done.returncode == code and message in done.stderr and done.stdout == ""
+
+
+def test_files_that_were_put_beside_the_hubs_are_not_listed(cache: Path) -> None:
+    for name in ("a.gguf", "org/b.gguf", "org/repo/c.gguf", "org/repo/main/d.gguf"):
+        (cache / "hub" / name).parent.mkdir(parents=True, exist_ok=True)
+        (cache / "hub" / name).touch()
+    listed = json.loads(models(cache, "list", "--json").stdout)["models"]
+    assert [m["model"] for m in listed if m["model"].startswith("hf:")] == ["hf:org/repo/d.gguf"]

@@ -327,7 +327,10 @@ def test_summary():
     assert summary.output_tokens_per_s == pytest.approx(10)
     assert summary.tokens_per_chunk == 1
     assert (summary.speculation, summary.speculation_requests) == (SpecCounters(steps=4, source="x"), 1)
-    assert summary.warnings == ("1 of 3 requests: odd bytes",)
+    assert summary.warnings == (
+        "1 of 3 requests failed with TimedOut, the first of them because: m",
+        "1 of 3 requests: odd bytes",
+    )
 
 
 def test_summary_of_a_hundred_has_p99():

@@ -41,7 +41,7 @@ def test_undecided_by_noise_names_the_repeats():
     found = judged(run(50, repeats=4), run(51.5, repeats=4, speed_of=shaken, seed=1))
     assert found.outcome == "undecided"
     assert found.next_command is not None
-    assert int(found.next_command.removeprefix("breakeven trial --repeats ")) > 4
+    assert int(found.next_command.removeprefix("breakeven trial … --repeats ")) > 4
     assert "repeats of these prompts would decide it" in found.reason
     assert "same" not in found.reason.lower()
 
@@ -50,7 +50,7 @@ def test_undecided_by_prompts_asks_for_prompts():
     speeds = [50 * factor for factor in (1.2, 0.9, 1.15, 0.95, 1.25, 0.85, 1.1, 0.95)]
     found = judged(run(50), run(speeds, seed=1))
     assert found.outcome == "undecided"
-    assert found.next_command == "breakeven trial --prompts FILE"
+    assert found.next_command == "breakeven trial … --prompts FILE"
     assert "More repeats would not" in found.reason
     assert "(4 of 8 are faster by themselves, 4 slower)" in found.reason
 
@@ -93,20 +93,20 @@ def test_nothing_paired_refuses_with_the_counts():
     found = judged(run(50, prompts=2, tokens=1, max_tokens=1), run(50, prompts=2, tokens=1, max_tokens=1))
     assert found.outcome == "refused"
     assert "6 requests, 0 failed, 6 without a TPOT" in found.reason
-    assert found.next_command == "breakeven trial --max-tokens 64"
+    assert found.next_command == "breakeven trial … --max-tokens 64"
 
 
 def test_no_replies_refuse():
     found = judged(run(50), [])
     assert found.outcome == "refused" and "candidate 0 requests" in found.reason
-    assert found.next_command == "breakeven trial"
+    assert found.next_command == "breakeven trial …"
 
 
 def test_truncation_on_one_side_refuses():
     found = judge(with_sides(side(), side(truncated=22)))
     assert found.outcome == "refused"
     assert "candidate 22.0 %, 22 of 100" in found.reason
-    assert found.next_command == "breakeven trial --max-tokens 1024"
+    assert found.next_command == "breakeven trial … --max-tokens 1024"
 
 
 def test_truncation_alike_on_both_sides_does_not():
@@ -142,3 +142,23 @@ def test_a_drift_that_both_sides_shared_is_a_warning():
 
 def _other(traces):
     return [dataclasses.replace(trace, prompt_id=f"x{trace.prompt_id}") for trace in traces]
+
+
+@pytest.mark.parametrize("confidence", [0.95, 0.999, 0.99999])
+def test_a_spread_without_bounds_is_told_in_words(confidence: float):
+    found = judged(run([50, 40], repeats=1), run([500, 4], repeats=1), confidence=confidence)
+    assert found.outcome == "undecided"
+    assert "−100.0 % to over +100,000 %" in found.reason
+    assert "The spread is too wide" in found.reason and "floor" not in found.reason
+
+
+def test_a_level_is_never_shown_as_certain():
+    found = judged(run(50, noise=0.1), run(52, noise=0.1, seed=1), confidence=0.9999)
+    assert "99.99 % interval" in found.reason
+
+
+def test_sides_that_answered_other_requests_are_told():
+    early, late = ([t for t in run(repeats=4) if (t.repeat < 2) is first] for first in (True, False))
+    found = judged(early, late)
+    assert found.outcome == "refused"
+    assert "those that have one answer other prompts or repeats" in found.reason

@@ -15,6 +15,9 @@ DEFINITIONS = {
     "draft_share": "steps that drafted / all decode steps",
 }
 
+MAX_COUNT = 2**53
+"""Beyond it a Prometheus value, which is a float, no longer counts by ones; nor does any server get there."""
+
 
 @dataclass(frozen=True, slots=True)
 class SpecCounters:
@@ -59,6 +62,12 @@ class SpecCounters:
     @property
     def draft_share(self) -> float | None:
         return _ratio(self.drafts, self.steps)
+
+
+def possible(counters: SpecCounters) -> SpecCounters | None:
+    """The counts, or None where they contradict themselves: more tokens accepted than were drafted."""
+    drafted, accepted = counters.drafted_tokens, counters.accepted_tokens
+    return None if drafted is not None and accepted is not None and accepted > drafted else counters
 
 
 def _add(a: int | None, b: int | None) -> int | None:

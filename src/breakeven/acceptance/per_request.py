@@ -5,21 +5,22 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from breakeven.acceptance.counters import SpecCounters
+from breakeven.acceptance.counters import MAX_COUNT, SpecCounters, possible
 
 
 def from_chunk(chunk: Mapping[str, Any], output_tokens: int | None) -> SpecCounters | None:
-    """Counts of the chunk that carries vLLM's `metrics` or llama.cpp's `timings`; None where it says nothing.
+    """Counts of the chunk that carries vLLM's `metrics` or llama.cpp's `timings`; None where it says nothing
+    of speculation, or what cannot be.
 
     `output_tokens` (N, from usage) gives the decode steps: the prefill emits the first token, and every
     decode step one more and those accepted in it, so steps = N − 1 − accepted.
     """
     metrics = chunk.get("metrics")
     if isinstance(metrics, Mapping) and isinstance(metrics.get("speculative_decoding"), Mapping):
-        return _from_vllm(metrics["speculative_decoding"], output_tokens)
+        return possible(_from_vllm(metrics["speculative_decoding"], output_tokens))
     timings = chunk.get("timings")
     if isinstance(timings, Mapping):
-        return _from_llamacpp(timings, output_tokens)
+        return possible(_from_llamacpp(timings, output_tokens))
     return None
 
 
@@ -69,4 +70,4 @@ def _at_least(histogram: Any) -> tuple[int, ...] | None:
 
 
 def _count(value: Any) -> int | None:
-    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+    return value if type(value) is int and 0 <= value < MAX_COUNT else None

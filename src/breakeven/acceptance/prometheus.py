@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from math import isfinite
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from breakeven.acceptance.counters import SpecCounters
+from breakeven.acceptance.counters import MAX_COUNT, SpecCounters, possible
 
 ENGINE_NAMES = {"vllm": "vLLM /metrics", "llamacpp": "llama.cpp /metrics"}
 MAX_WINDOW = 4096
@@ -18,11 +17,13 @@ _PREFIX = "spec_decode_num_"
 def read_counters(page: str) -> SpecCounters | None:
     """Lifetime counters of a vLLM or llama.cpp server, summed over its engines and ranks.
 
-    None where the page holds no speculation counters (a baseline of vLLM has none) or is no such page.
+    None where the page holds no speculation counters (a baseline of vLLM has none) or is no such page. Only
+    the lines that name them are parsed: a whole page, which may be megabytes, would hold up the event loop.
     Steps are unknown here: neither engine counts the decode steps of its requests.
     """
+    lines = "".join(line + "\n" for line in page.split("\n") if _PREFIX in line)
     try:
-        families = list(text_string_to_metric_families(page))
+        families = list(text_string_to_metric_families(lines))
     except ValueError:
         return None
     engine = None
@@ -36,7 +37,9 @@ def read_counters(page: str) -> SpecCounters | None:
         for sample in family.samples:
             if sample.name.endswith("_created"):
                 continue
-            value = int(sample.value) if isfinite(sample.value) else 0
+            if not 0 <= sample.value < MAX_COUNT:
+                return None
+            value = int(sample.value)
             position = sample.labels.get("position")
             if position is None:
                 totals[name.removeprefix(_PREFIX).removesuffix("_total")] += value
@@ -68,13 +71,10 @@ def between(before: SpecCounters | None, after: SpecCounters | None) -> SpecCoun
     old = before.accepted_per_position or ()
     new = after.accepted_per_position or ()
     padded = old + (0,) * (len(new) - len(old))
-    return SpecCounters(
-        drafts=drafts,
-        drafted_tokens=drafted,
-        accepted_tokens=accepted,
-        accepted_per_position=tuple(b - a for a, b in zip(padded, new, strict=False)),
-        source=after.source,
-    )
+    positions = tuple(b - a for a, b in zip(padded, new, strict=False))
+    if len(new) < len(old) or any(n < 0 for n in positions):
+        return None
+    return possible(SpecCounters(None, drafts, drafted, accepted, positions, after.source))
 
 
 def _rise(before: int | None, after: int | None) -> int | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import io
 import signal
 import sys
@@ -16,12 +17,15 @@ from breakeven.cli.measure import measure
 from breakeven.cli.models import models
 from breakeven.cli.show import show
 from breakeven.cli.trial import trial
-from breakeven.errors import BreakevenError
+from breakeven.errors import BreakevenError, UsageError
+from breakeven.report.text import encodable
 
 INTERRUPTED = 130
 """What a shell reports for a program ended by Ctrl-C, …"""
 UNREAD = 141
 """… and for one whose output nobody reads any more. Click and rich would say 1: that is a gate here."""
+NEAREST = {"×": "x", "→": "->", "−": "-", "–": "-", "…": "...", "µ": "u", "━": "-"}
+"""What the reports are written with, for terminals that know only ASCII."""
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
@@ -53,6 +57,10 @@ def main() -> None:
         _fail(f"{error.format_message().rstrip('.')}: {_see_help(error)}", error.exit_code)
     except click.ClickException as error:
         _fail(error.format_message(), error.exit_code)
+    except OSError as error:
+        if error.filename is None:
+            raise
+        _fail(f"cannot use {error.filename} ({error.strerror}): name another path", UsageError.exit_code)
     except SystemExit:
         code = UNREAD
     except (KeyboardInterrupt, click.Abort) as stop:
@@ -72,11 +80,25 @@ def _heed_sigterm() -> None:
 
 
 def _write_whole() -> None:
-    """Under PYTHONUNBUFFERED Python drops what a full pipe does not take at once; a buffer goes on."""
+    """Under PYTHONUNBUFFERED Python drops what a full pipe does not take at once; a buffer goes on.
+
+    A character that the terminal's encoding lacks is written as the nearest that it has, or as `?`.
+    """
+    codecs.register_error("nearest", _nearest)
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(errors="nearest")
     raw = getattr(sys.stdout, "buffer", None)
     if isinstance(raw, io.RawIOBase):
         buffer = io.BufferedWriter(raw)
         sys.stdout = io.TextIOWrapper(buffer, sys.stdout.encoding, sys.stdout.errors, line_buffering=True)
+
+
+def _nearest(error: UnicodeError) -> tuple[str | bytes, int]:
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    lacking = error.object[error.start : error.end]
+    return "".join(NEAREST.get(character, "?") for character in lacking), error.end
 
 
 def _as_ctrl_c(signum: int, frame: FrameType | None) -> None:
@@ -96,6 +118,6 @@ def _see_help(error: click.UsageError) -> str:
 
 def _fail(message: str, exit_code: int) -> NoReturn:
     if "--json" in sys.argv[1:]:
-        sys.stdout.write(orjson.dumps({"error": message, "exit_code": exit_code}).decode() + "\n")
+        sys.stdout.write(orjson.dumps({"error": encodable(message), "exit_code": exit_code}).decode() + "\n")
     click.echo(f"breakeven: {message}", err=True)
     sys.exit(exit_code)

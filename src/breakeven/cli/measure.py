@@ -47,12 +47,12 @@ SET_BY_THE_RUN = (
 @click.command()
 @click.option("--url", help="The endpoint, such as http://127.0.0.1:8000.")
 @click.option("--model", help="Model name; needed only if the server has several.")
-@click.option("--prompts", default="default", show_default=True, help="A built-in set, or a file.")
+@click.option("--prompts", default="default", show_default=True, help="A built-in set, a file, or -.")
 @click.option("--repeats", type=click.IntRange(min=1), default=1, show_default=True, help="Of every prompt.")
 @click.option("--concurrency", type=click.IntRange(min=1), help="Requests in flight [default: 1].")
 @click.option(
     "--rate",
-    type=click.FloatRange(min=0, min_open=True),
+    type=options.FiniteRange(min=0, min_open=True),
     help="Requests per second, sent whether or not earlier ones have ended.",
 )
 @click.option("--constant-rate", is_flag=True, help="Equal gaps with --rate; otherwise they are Poisson.")
@@ -63,7 +63,7 @@ SET_BY_THE_RUN = (
     show_default=True,
     help="Requests asked first and not kept.",
 )
-@click.option("--token-ids", is_flag=True, help="Ask for token ids (vLLM), which `replay` needs.")
+@click.option("--token-ids", is_flag=True, help="Ask for token ids (vLLM) and keep them.")
 @options.sampling_options
 @options.endpoint_options
 @click.option("--out", type=click.Path(path_type=Path), help="Run folder [default: runs/measure-DATE-TIME].")
@@ -161,6 +161,8 @@ def _refuse_what_the_run_has_set() -> None:
 
 def _schedule(values: dict[str, Any]) -> ClosedLoop | OpenLoop:
     if values["rate"] is None:
+        if values["constant_rate"]:
+            raise UsageError("--constant-rate says how --rate is kept: type both, or neither")
         return ClosedLoop(values["concurrency"] or 1)
     if values["concurrency"] is not None:
         raise UsageError("type either --rate or --concurrency, not both")

@@ -93,7 +93,7 @@ def path(spec: str, as_json: bool) -> None:
 @models.command("upcycle")
 @click.argument("spec")
 @click.option("--experts", type=int, default=8, show_default=True, help="Identical experts per layer.")
-@click.option("--top-k", type=int, default=1, show_default=True, help="Experts that each token uses.")
+@click.option("--top-k", type=int, default=2, show_default=True, help="Experts that each token uses.")
 @click.option("--seed", type=int, default=0, show_default=True, help="Seed of the random router.")
 @click.option(
     "--quantise", metavar="TYPE", help="Write all matrices as q8_0, q4_0, q4_1, f16, … [as they are]"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
@@ -34,6 +35,16 @@ def stack(*options: Callable[[Command], Command]) -> Callable[[Command], Command
     return decorate
 
 
+class FiniteRange(click.FloatRange):
+    """A FloatRange without `nan`, which no range keeps out, and `inf`, which JSON cannot carry."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        number = super().convert(value, param, ctx)
+        if not math.isfinite(number):
+            self.fail(f"{value} is not a number that can be used.", param, ctx)
+        return number
+
+
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object on stdout.")
 
 fail_if_option = click.option(
@@ -45,14 +56,14 @@ fail_if_option = click.option(
 decision_options = stack(
     click.option(
         "--floor",
-        type=click.FloatRange(0, 1, max_open=True),
+        type=FiniteRange(0, 1, max_open=True),
         default=0.02,
         show_default=True,
         help="Changes smaller than this share count as none.",
     ),
     click.option(
         "--confidence",
-        type=click.FloatRange(0.5, 1, min_open=True, max_open=True),
+        type=FiniteRange(0.5, 1, min_open=True, max_open=True),
         default=0.95,
         show_default=True,
     ),
@@ -60,8 +71,8 @@ decision_options = stack(
 
 sampling_options = stack(
     click.option("--max-tokens", type=click.IntRange(min=1), help="Most tokens of each reply."),
-    click.option("--temperature", type=click.FloatRange(min=0), default=0.0, show_default=True),
-    click.option("--top-p", type=click.FloatRange(0, 1, min_open=True)),
+    click.option("--temperature", type=FiniteRange(min=0), default=0.0, show_default=True),
+    click.option("--top-p", type=FiniteRange(0, 1, min_open=True)),
     click.option("--seed", type=int, help="Sampling seed, sent to the server."),
     click.option(
         "--extra",
@@ -79,14 +90,12 @@ endpoint_options = stack(
     click.option("--ca-file", type=click.Path(path_type=Path), help="Certificate authority to trust."),
     click.option("--insecure", is_flag=True, help="Do not verify the server's TLS certificate."),
     click.option(
-        "--connect-timeout", type=click.FloatRange(min=0, min_open=True), default=10.0, show_default=True
+        "--connect-timeout", type=FiniteRange(min=0, min_open=True), default=10.0, show_default=True
     ),
     click.option(
-        "--first-token-timeout", type=click.FloatRange(min=0, min_open=True), default=600.0, show_default=True
+        "--first-token-timeout", type=FiniteRange(min=0, min_open=True), default=600.0, show_default=True
     ),
-    click.option(
-        "--idle-timeout", type=click.FloatRange(min=0, min_open=True), default=120.0, show_default=True
-    ),
+    click.option("--idle-timeout", type=FiniteRange(min=0, min_open=True), default=120.0, show_default=True),
 )
 
 
@@ -158,7 +167,8 @@ def new_run_dir(verb: str, out: Path | None) -> Path:
 
 def _free(folder: Path) -> Path:
     """The first of NAME, NAME-2, NAME-3, … that does not exist."""
-    names = (folder.with_name(f"{folder.name}-{number}") for number in count(2))
+    named = folder if folder.name else folder.absolute()
+    names = (Path(f"{named if named.name else '/run'}-{number}") for number in count(2))
     return next(path for path in chain([folder], names) if not path.exists())
 
 

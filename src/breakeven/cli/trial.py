@@ -7,17 +7,19 @@ from pathlib import Path
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from breakeven.cli import options
 from breakeven.cli.models import watching
 from breakeven.cli.output import stderr, stdout
 from breakeven.client.loop import run
+from breakeven.compare.sequential import MIN_REPEATS
 from breakeven.engines.llamacpp import LlamaSettings, baseline_settings, candidate_settings
 from breakeven.errors import EndpointError, UsageError
 from breakeven.models.resolve import resolve
 from breakeven.report.html import write_trial_html
 from breakeven.report.jsonout import trial_json
-from breakeven.report.progress import progress
+from breakeven.report.progress import Ticker, progress
 from breakeven.report.terminal import print_trial
 from breakeven.servers.embedded import EmbeddedServer
 from breakeven.trial.conductor import LiveSide, conduct
@@ -56,7 +58,7 @@ class Repeats(click.ParamType):  # type: ignore[type-arg]
 @click.option("--candidate", metavar="FLAGS", help="llama-server flags of the candidate.")
 @click.option("--baseline-url", metavar="URL", help="A running endpoint, without speculation.")
 @click.option("--candidate-url", metavar="URL", help="A running endpoint, with it.")
-@click.option("--prompts", default="default", show_default=True, help="A built-in set, or a file.")
+@click.option("--prompts", default="default", show_default=True, help="A built-in set, a file, or -.")
 @click.option(
     "--repeats",
     type=Repeats(),
@@ -69,7 +71,7 @@ class Repeats(click.ParamType):  # type: ignore[type-arg]
 )
 @click.option(
     "--time-limit",
-    type=click.FloatRange(min=0, min_open=True),
+    type=options.FiniteRange(min=0, min_open=True),
     metavar="SECONDS",
     help=f"Begin no repeat that would end later [default: {EMBEDDED_TIME_LIMIT_S:g} on embedded engines].",
 )
@@ -109,7 +111,7 @@ def trial(**values: Any) -> int:
 
 def _silent_sides(result: TrialResult) -> list[str]:
     sides = zip(SIDES, (result.comparison.baseline, result.comparison.candidate), strict=True)
-    return [name for name, side in sides if side.errors == side.requests]
+    return [name for name, side in sides if side.requests and side.errors == side.requests]
 
 
 def _has_urls(values: dict[str, Any]) -> bool:
@@ -122,6 +124,9 @@ def _has_urls(values: dict[str, Any]) -> bool:
 
 
 def _plan(values: dict[str, Any], max_tokens: int, time_limit_s: float | None) -> TrialPlan:
+    given = click.get_current_context().get_parameter_source("cap")
+    if values["repeats"] and given is ParameterSource.COMMANDLINE:
+        raise UsageError("--cap limits --repeats auto: leave out --cap, or type --repeats auto")
     return TrialPlan(
         workload=load_prompts(values["prompts"], values["api"]),
         sampling=options.sampling(values, max_tokens),
@@ -183,9 +188,25 @@ async def _start_and_conduct(
 async def _conduct(
     values: dict[str, Any], plan: TrialPlan, sides: dict[str, LiveSide], out: Path
 ) -> TrialResult:
-    total = len(plan.workload.prompts) * len(SIDES) * (plan.repeats or plan.cap)
-    title = "trial" if plan.repeats else f"trial, {plan.cap} repeats at most"
-    with progress(title, total, stderr()) as ticker:
-        return await conduct(
-            plan, sides, out, lambda note: ticker.advance(note=note), options.timeouts(values)
-        )
+    per_repeat = len(plan.workload.prompts) * len(SIDES)
+    title = "trial" if plan.repeats else f"trial, {MIN_REPEATS} to {plan.cap} repeats"
+    with progress(title, per_repeat * (plan.repeats or MIN_REPEATS), stderr()) as ticker:
+        watch = _Watch(ticker, per_repeat, plan.repeats or MIN_REPEATS)
+        return await conduct(plan, sides, out, watch.see, options.timeouts(values))
+
+
+class _Watch:
+    """Shows what was asked. The total grows by a repeat each time that the trial goes on."""
+
+    def __init__(self, ticker: Ticker, per_repeat: int, repeats: int) -> None:
+        self.ticker = ticker
+        self.per_repeat = per_repeat
+        self.total = per_repeat * repeats
+        self.done = 0
+
+    def see(self, note: str) -> None:
+        self.done += 1
+        if self.done > self.total:
+            self.total += self.per_repeat
+            self.ticker.set_total(self.total)
+        self.ticker.advance(note=note)

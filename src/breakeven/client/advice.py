@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TypeVar
 
 from breakeven.client.endpoint import Endpoint
 from breakeven.client.errorbody import detail_of
-from breakeven.errors import HttpError, ProtocolError
+from breakeven.errors import BreakevenError, HttpError, ProtocolError
+
+Error = TypeVar("Error", bound=BreakevenError)
 
 MOST_MODELS_LISTED = 20
 OWN_FIELDS = ("stream_options", "return_token_ids", "temperature", "top_p", "seed", "max_tokens")
@@ -15,11 +18,18 @@ OWN_FIELDS = ("stream_options", "return_token_ids", "temperature", "top_p", "see
 def http_error(
     endpoint: Endpoint, url: str, status: int, body: bytes, models: Sequence[str] = ()
 ) -> HttpError:
-    """The error of a status of 400 or above. The server's words are kept, the API key in them is not."""
+    """The error of a status of 400 or above."""
     detail = detail_of(body)
-    if endpoint.api_key is not None:
-        detail = endpoint.api_key.redact(detail)
     return HttpError(status, detail, _advice(endpoint, url, status, detail, models))
+
+
+def without_key(endpoint: Endpoint, error: Error) -> Error:
+    """The same error. The server's words in it are kept, the API key that it may quote in them is not."""
+    if endpoint.api_key is not None:
+        error.args = tuple(endpoint.api_key.redact(str(word)) for word in error.args)
+        if isinstance(error, HttpError):
+            error.detail = endpoint.api_key.redact(error.detail)
+    return error
 
 
 def redirect_error(url: str, status: int, location: str) -> ProtocolError:

@@ -61,6 +61,6 @@ def _from_env(name: str) -> str:
 
 def _from_file(path: Path) -> str:
     try:
-        return path.read_text(encoding="utf-8")
+        return path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise UsageError(f"the API key file {path} cannot be read ({error}): check --api-key-file") from error

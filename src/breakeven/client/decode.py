@@ -32,7 +32,10 @@ def decoder_for(content_encoding: str) -> Decoder | None:
 
 
 class Inflate:
-    """gzip or zlib, told apart by the header; or raw deflate, which some servers mean by `deflate`."""
+    """gzip or zlib, told apart by the header; or raw deflate, which some servers mean by `deflate`.
+
+    gzip may come in members, one after the other (RFC 1952, 2.2): some servers flush by ending one.
+    """
 
     __slots__ = ("_decompressor", "_may_be_raw")
 
@@ -41,15 +44,24 @@ class Inflate:
         self._may_be_raw = may_be_raw
 
     def __call__(self, data: bytes) -> bytes:
+        text = bytearray()
+        while data:
+            if self._decompressor.eof:
+                self._decompressor = zlib.decompressobj(_GZIP_OR_ZLIB)
+            text += self._member(data)
+            if self._decompressor.unconsumed_tail or len(text) > MAX_READ_BYTES:
+                raise ProtocolError(
+                    "the compressed reply expands beyond all measure: turn compression off in the proxy"
+                )
+            data = self._decompressor.unused_data.lstrip(b"\0")
+        return bytes(text)
+
+    def _member(self, data: bytes) -> bytes:
         try:
             text = self._decompressor.decompress(data, MAX_READ_BYTES)
         except zlib.error as error:
             text = self._as_raw(data, error)
-        self._may_be_raw = self._may_be_raw and not data
-        if self._decompressor.unconsumed_tail:
-            raise ProtocolError(
-                "the compressed reply expands beyond all measure: turn compression off in the proxy"
-            )
+        self._may_be_raw = False
         return text
 
     def _as_raw(self, data: bytes, first_error: zlib.error) -> bytes:

@@ -45,14 +45,21 @@ def error_in(value: Any) -> str | None:
 
 def message_of(value: Any) -> str:
     """The message in an error object, string, or list of them."""
+    try:
+        return _message_of(value)
+    except RecursionError:
+        return "an error nested too deeply to be read"
+
+
+def _message_of(value: Any) -> str:
     if isinstance(value, str):
         return _short(value)
     if isinstance(value, list):
-        return _short("; ".join(message_of(item) for item in value[:5]))
+        return _short("; ".join(_message_of(item) for item in value[:5]))
     if isinstance(value, dict):
         for key in ("error", *_MESSAGE_KEYS):
             if value.get(key) and not isinstance(value[key], bool):
-                return message_of(value[key])
+                return _message_of(value[key])
     return _short(str(value))
 
 

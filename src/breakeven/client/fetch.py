@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 
-from breakeven.client.advice import http_error, redirect_error
+from breakeven.client.advice import http_error, redirect_error, without_key
 from breakeven.client.endpoint import Endpoint
 from breakeven.client.exchange import Exchange
 from breakeven.client.timeouts import Timeouts
 from breakeven.client.transport import Pool, perform
 from breakeven.client.wire import Call
-from breakeven.errors import ConnectFailed, ProtocolError, TimedOut
+from breakeven.errors import ConnectFailed, EndpointError, ProtocolError, TimedOut
 
 MAX_BYTES = 64 * 1024 * 1024
 GET_TIMEOUTS = Timeouts(connect_s=10, first_token_s=30, idle_s=30)
+QUICK_TIMEOUTS = Timeouts(connect_s=10, first_token_s=5, idle_s=5)
+"""For what a server need not tell."""
+WHOLE = 2
+"""Times the wait for a first byte: the limit of a whole document, which may come byte by byte for ever."""
 
 
 class Document:
@@ -45,18 +50,29 @@ async def get_text(pool: Pool, endpoint: Endpoint, path: str, timeouts: Timeouts
 
     Raises HttpError for a status of 400 or above, ProtocolError for a redirect, and what `perform` raises.
     """
-    url = endpoint.url_of(path)
-    document = Document()
     try:
-        await perform(pool, endpoint, Call(url), Exchange(document), timeouts)
+        document = await _fetch(pool, endpoint, endpoint.url_of(path), timeouts)
+    except EndpointError as error:
+        raise without_key(endpoint, error) from error.__cause__
+    return document.body.decode("utf-8", "replace")
+
+
+async def _fetch(pool: Pool, endpoint: Endpoint, url: str, timeouts: Timeouts) -> Document:
+    document = Document()
+    limit_s = timeouts.connect_s + WHOLE * timeouts.first_token_s
+    try:
+        async with asyncio.timeout(limit_s):
+            await perform(pool, endpoint, Call(url), Exchange(document), timeouts)
     except TimedOut as error:
         if error.phase == "connect":
             raise
         raise ConnectFailed(
             f"{url} accepts connections but does not answer: is the server still loading?"
         ) from error
+    except TimeoutError as error:
+        raise ConnectFailed(f"{url} did not come to an end within {limit_s:g} s: check --url") from error
     if document.status >= 400:
         raise http_error(endpoint, url, document.status, document.body)
     if document.status >= 300:
         raise redirect_error(url, document.status, document.headers.get("location", ""))
-    return document.body.decode("utf-8", "replace")
+    return document

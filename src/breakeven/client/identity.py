@@ -7,14 +7,24 @@ from typing import Any
 import orjson
 
 from breakeven.client.endpoint import Endpoint
-from breakeven.client.openai import get_text
+from breakeven.client.fetch import QUICK_TIMEOUTS, get_text
 from breakeven.client.transport import Pool
-from breakeven.errors import EndpointError
+from breakeven.errors import ConnectFailed, HttpError, ProtocolError, StreamError, TimedOut
 from breakeven.trace.meta import ServerInfo
+
+OWNERS = {"vllm": "vllm", "sglang": "sglang", "llamacpp": "llama.cpp"}
+"""`owned_by` of a model card, by engine."""
 
 
 async def identify(pool: Pool, endpoint: Endpoint) -> ServerInfo:
-    """Engine and version where the server tells them; never an error."""
+    """Engine and version where the server tells them; never an error, nor a long wait."""
+    try:
+        return await _identify(pool, endpoint)
+    except (ConnectFailed, TimedOut):
+        return ServerInfo()
+
+
+async def _identify(pool: Pool, endpoint: Endpoint) -> ServerInfo:
     version = await _json(pool, endpoint, "/version")
     if isinstance(version.get("version"), str):
         return ServerInfo("vllm", version["version"])
@@ -24,13 +34,21 @@ async def identify(pool: Pool, endpoint: Endpoint) -> ServerInfo:
     info = await _json(pool, endpoint, "/get_server_info")
     if isinstance(info.get("version"), str):
         return ServerInfo("sglang", info["version"])
-    return ServerInfo()
+    return ServerInfo(await _owner(pool, endpoint))
+
+
+async def _owner(pool: Pool, endpoint: Endpoint) -> str | None:
+    """The engine that /v1/models names, for servers behind a gateway that passes only /v1 on."""
+    models = (await _json(pool, endpoint, "/v1/models")).get("data")
+    entries = models if isinstance(models, list) else []
+    owners = [entry.get("owned_by") for entry in entries if isinstance(entry, dict)]
+    return next((engine for owner, engine in OWNERS.items() if owner in owners), None)
 
 
 async def _json(pool: Pool, endpoint: Endpoint, path: str) -> dict[str, Any]:
     try:
-        answer = orjson.loads(await get_text(pool, endpoint, path))
-    except (EndpointError, orjson.JSONDecodeError):
+        answer = orjson.loads(await get_text(pool, endpoint, path, QUICK_TIMEOUTS))
+    except (HttpError, ProtocolError, StreamError, orjson.JSONDecodeError):
         return {}
     return answer if isinstance(answer, dict) else {}
 

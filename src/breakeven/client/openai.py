@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from time import perf_counter_ns
 
-from breakeven.client.advice import http_error, redirect_error
+from breakeven.client.advice import http_error, redirect_error, without_key
 from breakeven.client.assemble import Asked, assemble
 from breakeven.client.body import AskFor, max_tokens_of, request_body
 from breakeven.client.endpoint import Endpoint
@@ -61,7 +61,7 @@ async def ask(
         await _check_status(pool, endpoint, exchange, stream)
         stream.close(exchange.read_ns or began_ns, max(exchange.reads - 1, 0))
     except BreakevenError as failure:
-        error = failure
+        error = without_key(endpoint, failure)
     await pool.turn()
     asked = Asked(request, max_tokens_of(request, sampling), clock_zero_ns, scheduled_ns, began_ns)
     return assemble(asked, exchange, stream.reader, error)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
-from breakeven.client.advice import list_models
+from breakeven.client.advice import list_models, without_key
 from breakeven.client.endpoint import Endpoint
 from breakeven.client.errorbody import is_html, loads
 from breakeven.client.fetch import get_text
@@ -12,6 +13,8 @@ from breakeven.client.transport import Pool
 from breakeven.errors import HttpError, ProtocolError, UsageError
 
 _NO_SUCH_PATH = (404, 405, 501)
+_NOT_FOR_THIS_KEY = 403
+"""Keys exist that may ask a model, but not list what there is."""
 
 
 async def preflight(pool: Pool, endpoint: Endpoint) -> Endpoint:
@@ -24,9 +27,9 @@ async def preflight(pool: Pool, endpoint: Endpoint) -> Endpoint:
     try:
         models = await list_served(pool, endpoint)
     except HttpError as error:
-        if error.status not in _NO_SUCH_PATH:
-            raise
-        return _without_list(endpoint)
+        if error.status in _NO_SUCH_PATH or (error.status == _NOT_FOR_THIS_KEY and endpoint.model):
+            return _without_list(endpoint)
+        raise
     return replace(endpoint, model=_choose(endpoint.model, models))
 
 
@@ -38,11 +41,15 @@ async def list_served(pool: Pool, endpoint: Endpoint) -> tuple[str, ...]:
     value = loads(text.encode())
     entries = value.get("data", value.get("models")) if isinstance(value, dict) else value
     if not isinstance(entries, list):
-        raise ProtocolError(
-            f"{endpoint.models_url} answers with no list of models ({text[:100]!r}): check --url"
-        )
-    names = (entry.get("id") or entry.get("name") for entry in entries if isinstance(entry, dict))
-    return tuple(name for name in names if isinstance(name, str) and name)
+        said = f"{endpoint.models_url} answers with no list of models ({text[:100]!r})"
+        raise without_key(endpoint, ProtocolError(f"{said}: check --url"))
+    names = (_name(entry) for entry in entries)
+    return tuple(dict.fromkeys(name for name in names if isinstance(name, str) and name))
+
+
+def _name(entry: Any) -> Any:
+    """Of an entry as OpenAI has it, as Ollama has it, or of a bare name."""
+    return entry.get("id") or entry.get("name") if isinstance(entry, dict) else entry
 
 
 def _choose(named: str | None, models: tuple[str, ...]) -> str:

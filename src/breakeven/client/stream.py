@@ -18,7 +18,7 @@ COMPRESSED = "the server compressed the stream though identity was asked for: ch
 
 
 class ReplyStream:
-    """A Consumer. A body is read as a stream unless its status is not 200, or it starts like JSON or HTML."""
+    """A Consumer. A body is read as a stream unless its status is not 2xx, or it starts like JSON or HTML."""
 
     def __init__(self, url: str) -> None:
         self.reader = ChunkReader()
@@ -43,6 +43,11 @@ class ReplyStream:
         return bytes(self._document or b"")
 
     @property
+    def _succeeded(self) -> bool:
+        """Some frameworks answer any POST with 201."""
+        return self.status is not None and 200 <= self.status < 300
+
+    @property
     def location(self) -> str:
         """Where a redirect points."""
         return self._headers.get("location", "")
@@ -50,7 +55,7 @@ class ReplyStream:
     def head(self, status: int, headers: Mapping[str, str]) -> None:
         self.status = status
         self._headers = headers
-        if status != 200:
+        if not self._succeeded:
             self._document = bytearray()
         if headers.get("content-encoding", "identity").lower() != "identity":
             self.reader.warnings.add(COMPRESSED)
@@ -88,7 +93,7 @@ class ReplyStream:
                 raise ProtocolError(f"{self._url} answers with a body without end: check --url")
 
     def _close_document(self) -> None:
-        if self.status != 200:
+        if not self._succeeded:
             return
         if is_html(self.document):
             raise ProtocolError(
@@ -121,7 +126,7 @@ class ReplyStream:
         if self.reader.chunks == 0:
             kind = self._headers.get("content-type", "no content type")
             raise ProtocolError(
-                f"{self._url} answers 200 without a single chunk ({kind}): check --url and --api"
+                f"{self._url} answers {self.status} without a single chunk ({kind}): check --url and --api"
             )
         raise StreamError(
             "the stream ended with neither finish_reason nor [DONE]: the server gave up; see its log"

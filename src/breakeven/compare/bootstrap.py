@@ -39,6 +39,7 @@ RESAMPLES = 4000
 _DEEPEST_TAIL = 0.005
 """20 of 4,000 resamples lie beyond it; tails further out come from the t distribution alone."""
 _CHUNK_VALUES = 2**22
+LARGEST_LOG = 300 * math.log(10)
 _CACHED_PROMPTS = 64
 
 
@@ -85,7 +86,7 @@ def interval(log_ratios: Array, alpha: float, seed: int = 0, resamples: int = RE
     shortest = student * math.sqrt(parts.variance)
     low = parts.estimate + min(float(below) * stretch, -shortest)
     high = parts.estimate + max(float(above) * stretch, shortest)
-    return Interval(_exp(parts.estimate), _exp(low), _exp(high))
+    return Interval(ratio_of(parts.estimate), ratio_of(low), ratio_of(high))
 
 
 def take_apart(log_ratios: Array) -> Parts:
@@ -150,5 +151,6 @@ def _multipliers(repeats: int, seed: int, resamples: int) -> Array:
     return np.random.default_rng((seed, repeats)).standard_normal((resamples, repeats))
 
 
-def _exp(value: float) -> float:
-    return math.exp(min(value, 700.0))
+def ratio_of(log_ratio: float) -> float:
+    """The ratio, kept within what a float holds and can be divided by: a wide interval ends at 1e±300."""
+    return math.exp(max(-LARGEST_LOG, min(log_ratio, LARGEST_LOG)))

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 import numpy as np
 
-from breakeven.compare.bootstrap import interval
+from breakeven.compare.bootstrap import Array, interval
 from breakeven.compare.divergence import lossless
 from breakeven.compare.drift import drift
 from breakeven.compare.pairs import Pairs, Replies, complete_repeats, pair, replies
@@ -76,13 +76,18 @@ def _prompts(pairs: Pairs, noise: PairNoise, alpha: float) -> tuple[PromptSpeedu
         PromptSpeedup(
             prompt_id,
             pairs.categories[row],
-            float(np.nanmedian(pairs.baseline_tpot_s[row])),
-            float(np.nanmedian(pairs.candidate_tpot_s[row])),
+            geometric_mean(pairs.baseline_tpot_s[row]),
+            geometric_mean(pairs.candidate_tpot_s[row]),
             within_interval(log_ratios[row : row + 1], noise, alpha),
             pairs.counts[row],
         )
         for row, prompt_id in enumerate(pairs.prompt_ids)
     )
+
+
+def geometric_mean(values: Array) -> float:
+    """Of the values that are there (not NaN); there must be one."""
+    return float(np.exp(np.nanmean(np.log(values))))
 
 
 def _by_category(pairs: Pairs, noise: PairNoise, alpha: float) -> dict[str, Interval]:
@@ -102,8 +107,9 @@ def _warnings(
     floor: float,
 ) -> Iterator[str]:
     """Sentences, each with its evidence."""
-    for name, side in zip(("baseline", "candidate"), quality, strict=True):
-        yield from _quality_warnings(name, side)
+    for name, side, answers in zip(("baseline", "candidate"), quality, sides, strict=True):
+        yield from _quality_warnings(name, side, answers)
+    yield from _unmatched(*sides)
     if loose := sum(_loose(side, floor) for side in sides):
         yield (
             f"{count(loose, 'TPOT')} known only to within bounds wider than the floor of {share(floor)}: "
@@ -123,10 +129,20 @@ def _warnings(
         )
 
 
-def _quality_warnings(name: str, side: SideQuality) -> Iterator[str]:
+def _unmatched(baseline: Replies, candidate: Replies) -> Iterator[str]:
+    """Requests that only one side was asked, as where one of two runs was cut short."""
+    for name, side, other in (("baseline", baseline, candidate), ("candidate", candidate, baseline)):
+        alone = len(side.keys() - other.keys())
+        if alone and other:
+            of = count(len(side), "request")
+            yield f"{name}: {alone} of {of} were not asked of the other side: they are left out"
+
+
+def _quality_warnings(name: str, side: SideQuality, answers: Replies) -> Iterator[str]:
     of = f"of {count(side.requests, 'request')}"
     if side.errors:
-        yield f"{name}: {side.errors} {of} failed"
+        why = next(reply.trace.error.message for reply in answers.values() if reply.trace.error)
+        yield f"{name}: {side.errors} {of} failed, the first of them because: {why}"
     if side.truncated_in_reasoning:
         part = share(side.truncated_in_reasoning / side.requests)
         yield f"{name}: {side.truncated_in_reasoning} {of} ({part}) ended inside reasoning, at max_tokens"

@@ -61,7 +61,8 @@ def _cached_tokens(trace: RequestTrace) -> int | None:
     details = (trace.usage or {}).get("prompt_tokens_details")
     found = details.get("cached_tokens") if isinstance(details, dict) else None
     if found is None:
-        found = (trace.server_timings or {}).get("cache_n")
+        timings = (trace.server_timings or {}).get("timings")
+        found = timings.get("cache_n") if isinstance(timings, dict) else None
     return found if isinstance(found, int) else None
 
 

@@ -30,6 +30,12 @@ def lossless(baseline: Replies, candidate: Replies, temperature: float | None) -
     return Lossless(len(both) - len(found), len(both), earliest)
 
 
+def _characters(trace: RequestTrace) -> str:
+    """The reply's parts, each closed but for content: reasoning is not the same as an equal answer."""
+    reasoning, tools = (f"{part}\0" if part else "" for part in (trace.reasoning, trace.tool_calls))
+    return reasoning + trace.text + tools
+
+
 def diverge(a: RequestTrace, b: RequestTrace) -> Divergence | None:
     """Where two replies first differ: by token ids if both have them, else by character, in the order
     reasoning, content, tool calls. A reply that goes on where the other ends differs from there. None if
@@ -40,8 +46,7 @@ def diverge(a: RequestTrace, b: RequestTrace) -> Divergence | None:
     y: Sequence[object] | None = b.output_token_ids
     if x is None or y is None:
         unit = "character"
-        x = a.reasoning + a.text + a.tool_calls
-        y = b.reasoning + b.text + b.tool_calls
+        x, y = _characters(a), _characters(b)
     if x == y:
         return None
     position = next(compress(count(), map(ne, x, y)), min(len(x), len(y)))

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from breakeven.compare.records import Comparison
+from breakeven.compare.records import Comparison, Interval
 from breakeven.compare.student import t_quantile
 
 
@@ -60,12 +60,16 @@ def project(comparison: Comparison) -> Projection | None:
         return None
     effect, floor = abs(math.log(speedup.estimate)), math.log1p(comparison.floor)
     return Projection(
-        half=math.log(speedup.high / speedup.low) / 2,
+        half=_half(speedup),
         half_at_best=_half_at_best(comparison),
         needed=effect if effect >= floor else floor - effect,
         repeats=max(1, comparison.repeats),
         prompts=len(comparison.prompts),
     )
+
+
+def _half(interval: Interval) -> float:
+    return (math.log(interval.high) - math.log(interval.low)) / 2
 
 
 def _half_at_best(comparison: Comparison) -> float:
@@ -83,5 +87,5 @@ def _variance_of_means(comparison: Comparison, tail: float) -> float:
     dof = sum(prompt.pairs - 1 for prompt in comparison.prompts)
     if dof == 0:
         return 0.0
-    halves = [math.log(p.speedup.high / p.speedup.low) / 2 for p in comparison.prompts if p.pairs > 1]
+    halves = [_half(p.speedup) for p in comparison.prompts if p.pairs > 1]
     return float(np.mean(np.square(halves))) / t_quantile(tail, dof) ** 2

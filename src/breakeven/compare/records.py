@@ -17,7 +17,7 @@ class Interval:
 
 @dataclass(frozen=True, slots=True)
 class PromptSpeedup:
-    """One prompt on both sides. TPOTs are medians over the pairs, in seconds."""
+    """One prompt on both sides. TPOTs are geometric means over the pairs, in s; speedup is their ratio."""
 
     id: str
     category: str
@@ -103,3 +103,4 @@ class Verdict:
     outcome: Literal["faster", "slower", "same", "undecided", "refused"]
     reason: str
     next_command: str | None = None
+    """What to type next; `…` stands for the options of this trial."""

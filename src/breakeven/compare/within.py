@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from breakeven.compare.bootstrap import Array
+from breakeven.compare.bootstrap import Array, ratio_of
 from breakeven.compare.records import Interval
 from breakeven.compare.student import t_quantile
 
@@ -43,4 +43,4 @@ def within_interval(log_ratios: Array, noise: PairNoise, alpha: float) -> Interv
     if noise.dof and pairs.sum() > 1:
         error = math.sqrt(noise.variance * float((1 / pairs).sum())) / pairs.size
         half = t_quantile(alpha / 2, noise.dof) * error
-    return Interval(math.exp(estimate), math.exp(estimate - half), math.exp(estimate + half))
+    return Interval(ratio_of(estimate), ratio_of(estimate - half), ratio_of(estimate + half))

@@ -40,6 +40,8 @@ class _Sums:
     speculation: SpecCounters | None = None
     speculation_requests: int = 0
     errors: Counter[str] = field(default_factory=Counter)
+    first_errors: dict[str, str] = field(default_factory=dict)
+    """The first message of each kind."""
     tokens: Counter[str] = field(default_factory=Counter)
     """Sums by prompt, output, reasoning and content."""
     known: Counter[str] = field(default_factory=Counter)
@@ -72,6 +74,7 @@ def _add(sums: _Sums, trace: RequestTrace) -> None:
     _count_warnings(sums, trace.warnings)
     if trace.error is not None:
         sums.errors[trace.error.kind] += 1
+        sums.first_errors.setdefault(trace.error.kind, trace.error.message)
         return
     latency = request_latency(trace)
     _count_warnings(sums, latency.warnings)
@@ -195,7 +198,11 @@ def enough_for_median(ended: Mapping[int, int], cut: Mapping[int, int]) -> Enoug
 
 def _warnings(sums: _Sums, answered: int) -> tuple[str, ...]:
     of = f"of {sums.requests} requests"
-    lines = [f"{times} {of}: {warning}" for warning, times in sums.warnings.most_common()]
+    lines = [
+        f"{times} {of} failed with {kind}, the first of them because: {sums.first_errors[kind]}"
+        for kind, times in sums.errors.most_common()
+    ]
+    lines += [f"{times} {of}: {warning}" for warning, times in sums.warnings.most_common()]
     for name in ("prompt", "output", "reasoning"):
         unknown = answered - sums.known[name]
         if unknown and sums.known[name]:

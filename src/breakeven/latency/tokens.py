@@ -12,6 +12,7 @@ from breakeven.trace.records import Event, Kind, RequestTrace
 TokensSource = Literal["usage", "token_ids", "chunks", "unknown"]
 FirstSource = Literal["token_ids", "usage", "one_per_chunk", "estimate", "unknown"]
 
+MAX_TOKENS = 2**31
 NOTHING_CAME = "no token came"
 UNTRUSTED_USAGE = "usage.completion_tokens is below what the stream carried: not used"
 CHUNKS_COUNTED = (
@@ -51,8 +52,8 @@ class Share:
 
 
 def count(value: Any) -> int | None:
-    """A JSON value as a count, or None if it is none."""
-    return value if isinstance(value, int) and not isinstance(value, bool) and value >= 0 else None
+    """A JSON value as a count of tokens, or None if it is none, or more than any reply can hold."""
+    return value if type(value) is int and 0 <= value < MAX_TOKENS else None
 
 
 def usage_reasoning(usage: Mapping[str, Any] | None) -> int | None:

@@ -48,7 +48,7 @@ def entries() -> list[Cached]:
 
 def _from_hub() -> Iterator[Cached]:
     hub = folder() / "hub"
-    for path in sorted(hub.rglob("*.gguf")):
+    for path in sorted(hub.glob("*/*/*/**/*.gguf")):
         org, repo, revision, *file = path.relative_to(hub).parts
         spec = f"hf:{org}/{repo}/{'/'.join(file)}" + ("" if revision == "main" else f"@{revision}")
         yield Cached(spec, path, _size(path), "from the hub")

@@ -12,6 +12,8 @@ from breakeven.models.catalog import BY_NAME, CatalogModel, Recipe
 from breakeven.models.files import Progress, locked, sha256, silent
 from breakeven.models.upcycle import upcycle
 
+GGUF_MAGIC = b"GGUF"
+
 Watch = Callable[[str], Progress]
 """Told what begins, such as `downloading smollm2`; gives the Progress for it."""
 
@@ -75,10 +77,23 @@ def _make(name: str, recipe: Recipe, target: Path, watch: Watch) -> Path:
     return target
 
 
+def _gguf(path: Path) -> Path:
+    try:
+        with path.open("rb") as file:
+            magic = file.read(len(GGUF_MAGIC))
+    except OSError as error:
+        raise UsageError(f"{path} cannot be read ({error.strerror}): name another GGUF file") from error
+    if magic != GGUF_MAGIC:
+        raise UsageError(
+            f"{path} is no GGUF file: name one, such as the path that  breakeven models path smollm2  prints"
+        )
+    return path
+
+
 def _existing(spec: str) -> Path:
     path = Path(spec).expanduser()
     if path.is_file():
-        return path.absolute()
+        return _gguf(path.absolute())
     near = difflib.get_close_matches(spec, BY_NAME, 1)
     guess = f"did you mean {near[0]}? " if near else ""
     raise UsageError(

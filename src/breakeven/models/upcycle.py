@@ -146,7 +146,14 @@ def _check_source(reader: Any, source: Path) -> None:
 
 def _field(reader: Any, name: str) -> Any:
     field = reader.get_field(name)
-    return None if field is None else field.contents()
+    return None if field is None else _contents(field)
+
+
+def _contents(field: Any) -> Any:
+    try:
+        return field.contents()
+    except UnicodeDecodeError as error:
+        raise UsageError(f"the GGUF file is damaged: its {field.name} is no text ({error})") from error
 
 
 def _quantisation(gguf: Any, name: str | None) -> Any:
@@ -226,7 +233,7 @@ def _file_type(gguf: Any, kind: Any) -> int | None:
 def _copy_field(gguf: Any, writer: Any, key: str, field: Any) -> None:
     kind = field.types[0]
     of = field.types[-1] if kind == gguf.GGUFValueType.ARRAY else None
-    writer.add_key_value(key, field.contents(), kind, sub_type=of)
+    writer.add_key_value(key, _contents(field), kind, sub_type=of)
 
 
 def _write_tensors(gguf: Any, writer: Any, plans: list[_Plan], seed: int, progress: Progress) -> None:

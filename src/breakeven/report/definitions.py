@@ -26,11 +26,11 @@ _TITLES = {
 }
 
 _REPORT_TERMS = {
-    "tokens_per_s": ("Tokens per second", "1 / TPOT, for one prompt the median over its repeats"),
+    "tokens_per_s": ("Tokens per second", "1 / TPOT, for one prompt the geometric mean over its repeats"),
     "change": ("Change", "speedup − 1 in per cent: +8.0 % is 1.08 times the tokens per second"),
     "interval": (
         "Interval",
-        "of the speedup: bootstrap over prompts, then over the repeats of each; of one prompt or category: "
+        "of the speedup: bootstrap over prompts and over repeats; of one prompt or category: "
         "for these very prompts, from the scatter of repeats, pooled over the prompts",
     ),
     "floor": ("Floor", "a change smaller than this share counts as none"),

@@ -7,7 +7,10 @@ from typing import Any
 from breakeven.acceptance.counters import SpecCounters
 from breakeven.report.text import encodable
 
-NO_COUNTS = "no counts to use: speculation is off, the server says nothing of it, or replies end in a loop"
+NO_COUNTS = (
+    "no counts to use: speculation is off, the server counts none or only over requests side by side, "
+    "or replies end in a loop"
+)
 
 
 def acceptance_json(counters: SpecCounters | None, why_none: str = NO_COUNTS) -> dict[str, Any]:

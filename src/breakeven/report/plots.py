@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from statistics import geometric_mean, median
 
-from breakeven.compare.records import Comparison, PromptSpeedup
+from breakeven.compare.records import Comparison, Interval, PromptSpeedup
 from breakeven.report.svg import Linear, Log, Tick, ecdf_path, padded, padded_ratio
 from breakeven.report.text import line
 from breakeven.units import change, milliseconds
@@ -98,7 +98,7 @@ def _forest_row(prompt: PromptSpeedup, colour: int, across: Log) -> ForestRow:
         low=across(max(speedup.low, 1e-9)),
         estimate=across(speedup.estimate),
         high=across(speedup.high),
-        text=interval_text(speedup.estimate, speedup.low, speedup.high),
+        text=interval_text(speedup) if prompt.pairs > 1 else f"{speedup.estimate:.2f}× (one pair)",
     )
 
 
@@ -106,14 +106,14 @@ def _total(comparison: Comparison, across: Log) -> ForestRow | None:
     speedup = comparison.speedup
     if speedup is None:
         return None
-    text = interval_text(speedup.estimate, speedup.low, speedup.high)
+    text = interval_text(speedup)
     low, estimate, high = (across(max(end, 1e-9)) for end in (speedup.low, speedup.estimate, speedup.high))
     return ForestRow("all prompts", "", 0, low, estimate, high, text)
 
 
-def interval_text(estimate: float, low: float, high: float) -> str:
+def interval_text(value: Interval) -> str:
     """`1.08× [1.05, 1.11]`."""
-    return f"{estimate:.2f}× [{low:.2f}, {high:.2f}]"
+    return f"{value.estimate:.2f}× [{value.low:.2f}, {value.high:.2f}]"
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,8 @@ from breakeven.units import ABSENT, count, duration, milliseconds, rate
 
 TABLE_MIN_COLUMNS = 80
 CATEGORY_MIN_COLUMNS = 100
+NAME_COLUMNS = 14
+"""At least, of the first column of a table."""
 _VERDICT_STYLES = {"faster": "bold green", "slower": "bold red", "refused": "bold magenta"}
 _SIGN_STYLES = {1: "green", 0: "", -1: "red"}
 
@@ -110,6 +112,8 @@ def _print_verdict(result: TrialResult, console: Console) -> None:
     say(console, figures.verdict_sentence(verdict), _VERDICT_STYLES.get(verdict.outcome, "bold yellow"))
     if verdict.next_command is not None:
         say(console, f"Next: {line(verdict.next_command, 1000)}", wrap=False)
+        if "…" in verdict.next_command:
+            say(console, "(… are the other options of this trial)", "dim")
     console.print()
 
 
@@ -126,7 +130,8 @@ def _cost(result: TrialResult) -> str:
         f"{side.name} {duration(side.reload_s) if side.reload_s is not None else 'was running already'}"
         for side in (result.baseline, result.candidate)
     )
-    return f"Took {duration(result.elapsed_s)}; reload: {reloads}."
+    took = "" if result.elapsed_s is None else f"Took {duration(result.elapsed_s)}; "
+    return f"{took}reload: {reloads}."
 
 
 def print_run(run: Run, summary: RunSummary, console: Console) -> None:
@@ -134,8 +139,6 @@ def print_run(run: Run, summary: RunSummary, console: Console) -> None:
     failed = f", {count(summary.errors, 'error')}" if summary.errors else ""
     title = f"{line(str(run.path), 500)}: {count(summary.requests, 'request')}{failed}"
     say(console, title, "bold", wrap=False)
-    for kind, n in summary.errors_by_kind.items():
-        say(console, f"! {n} × {line(kind)}", "yellow")
     console.print()
     _print_latencies(summary, console)
     for sentence in runs.sentences(summary, run.meta.counters):
@@ -148,18 +151,31 @@ def print_run(run: Run, summary: RunSummary, console: Console) -> None:
 
 
 def _print_latencies(summary: RunSummary, console: Console) -> None:
-    grid = _grid("ms", ("mean", "p50", "p90", "p99", "n"))
-    for name, values in runs.latencies(summary).items():
-        grid.add_row(Text(name), *(Text(cell) for cell in values))
-    console.print(grid)
+    _print_grid("ms", ("mean", "p50", "p90", "p99", "n"), runs.latencies(summary), console)
     for reason in runs.absences(summary):
         say(console, f"{ABSENT} {line(reason, 300)}", "dim")
     console.print()
 
 
+def _print_grid(
+    first: str, others: Sequence[str], rows: Mapping[str, tuple[str, ...]], console: Console
+) -> None:
+    """A table; where its numbers would be cut, a paragraph for each row, as a cut number is a wrong one."""
+    widths = [max(map(len, column)) for column in zip(others, *rows.values(), strict=True)]
+    if NAME_COLUMNS + sum(widths) + 2 * len(widths) > console.width:
+        for name, cells in rows.items():
+            said = ", ".join(f"{header} {cell}" for header, cell in zip(others, cells, strict=True))
+            say(console, f"{name} ({first}): {said}")
+        return
+    grid = _grid(first, others)
+    for name, cells in rows.items():
+        grid.add_row(Text(name), *(Text(cell) for cell in cells))
+    console.print(grid)
+
+
 def _grid(first: str, others: Sequence[str]) -> Table:
     grid = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim")
-    grid.add_column(first, no_wrap=True, overflow="ellipsis", min_width=14)
+    grid.add_column(first, no_wrap=True, overflow="ellipsis", min_width=NAME_COLUMNS)
     for header in others:
         grid.add_column(header, justify="right", no_wrap=True)
     return grid
@@ -169,12 +185,12 @@ def _print_categories(run: Run, console: Console) -> None:
     categories = runs.by_category(run.traces())
     if len(categories) < 2:
         return
-    grid = _grid("category", ("requests", "TPOT ms", "tok/s"))
-    for name, category in categories.items():
-        cells = (f"{category.requests:,}", milliseconds(category.tpot_s), rate(category.tokens_per_s))
-        grid.add_row(Text(line(name, 30)), *(Text(cell) for cell in cells))
+    rows = {
+        line(name, 30): (f"{one.requests:,}", milliseconds(one.tpot_s), rate(one.tokens_per_s))
+        for name, one in categories.items()
+    }
     console.print()
-    console.print(grid)
+    _print_grid("category", ("requests", "TPOT ms", "tok/s"), rows, console)
     say(console, "TPOT is the median; tok/s is the decode speed", "dim")
 
 

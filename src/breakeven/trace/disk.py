@@ -95,6 +95,9 @@ _RISING = ("event_read_ns", "event_read_id")
 _REPEATING = ["prompt_id", "category", "finish_reason"]
 """Few distinct values: dictionary encoding."""
 
+UNREADABLE = (OSError, ValueError, pa.ArrowException)
+"""What damage inside a parquet file comes out as; a ValueError where text is no UTF-8."""
+
 
 class Requests(Protocol):
     """Rows of requests, wherever they are kept."""
@@ -105,16 +108,22 @@ class Requests(Protocol):
 
 
 def write_requests(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
-    """Rows into a parquet file, a row group at a time. Raises OSError; use it through write_atomically."""
+    """Rows into a parquet file, a row group at a time. Raises OSError; use it through write_atomically.
+
+    Python opens the file, here and below: pyarrow takes no path that is not UTF-8.
+    """
     encoding = {f"{name}.list.element": "DELTA_BINARY_PACKED" for name in _RISING}
-    with pq.ParquetWriter(
-        path,
-        SCHEMA,
-        compression="zstd",
-        use_dictionary=_REPEATING,
-        column_encoding=encoding,
-        write_statistics=False,
-    ) as writer:
+    with (
+        path.open("wb") as file,
+        pq.ParquetWriter(
+            file,
+            SCHEMA,
+            compression="zstd",
+            use_dictionary=_REPEATING,
+            column_encoding=encoding,
+            write_statistics=False,
+        ) as writer,
+    ):
         for group in _groups(rows):
             writer.write_table(_table(group))
 
@@ -162,9 +171,10 @@ class _ParquetRequests:
     def __init__(self, path: Path) -> None:
         self._path = path
         try:
-            self._metadata = pq.read_metadata(path)
-            names = set(pq.read_schema(path).names)
-        except (OSError, pa.ArrowInvalid) as error:
+            with path.open("rb") as file, pq.ParquetFile(file) as requests:
+                self._metadata = requests.metadata
+                names = set(requests.schema_arrow.names)
+        except UNREADABLE as error:
             raise _damaged(path) from error
         missing = [name for name in SCHEMA.names if name not in names]
         if missing:
@@ -175,10 +185,10 @@ class _ParquetRequests:
 
     def rows(self) -> Iterator[Mapping[str, Any]]:
         try:
-            with pq.ParquetFile(self._path) as file:
-                for group in range(file.num_row_groups):
-                    yield from file.read_row_group(group, columns=SCHEMA.names).to_pylist()
-        except (OSError, pa.ArrowException) as error:
+            with self._path.open("rb") as file, pq.ParquetFile(file) as requests:
+                for group in range(requests.num_row_groups):
+                    yield from requests.read_row_group(group, columns=SCHEMA.names).to_pylist()
+        except UNREADABLE as error:
             raise _damaged(self._path) from error
 
 

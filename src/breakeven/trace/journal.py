@@ -27,12 +27,20 @@ SYNC_EVERY_S = 1.0
 
 
 class _Journal:
-    """journal.jsonl, open and locked. It always ends in a whole line, also after a failed write."""
+    """journal.jsonl, open and locked. It always ends in a whole line, also after a failed write.
+
+    The folder is locked too, where the file system can do that: journals come and go by renaming, and a lock
+    on one that was replaced keeps nobody out.
+    """
 
     def __init__(self, folder: Path) -> None:
         """Cuts a torn last line off. Raises RunFormatError if another process writes here, or OSError."""
         self._folder = folder
-        self._descriptor = os.open(folder / JOURNAL, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
+        self._held = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+        _lock(self._held, folder)
+        if not (folder / JOURNAL).exists():
+            _reopen(folder)
+        self._descriptor = os.open(folder / JOURNAL, os.O_RDWR | os.O_APPEND)
         _lock(self._descriptor, folder)
         self.found = scan(folder / JOURNAL)
         os.ftruncate(self._descriptor, self.found.size)
@@ -91,6 +99,7 @@ class _Journal:
         finally:
             self._syncer.shutdown()
             os.close(self._descriptor)
+            os.close(self._held)
 
 
 class RunWriter:
@@ -127,17 +136,15 @@ class RunWriter:
         prompts were changed, or that another process is writing.
         """
         path = Path(folder)
-        meta = _meta_of(path)
+        asked = _meta_of(path).workload.sha256
         prompts = load_prompts_of(path)
-        if prompts_digest(prompts) != meta.workload.sha256:
+        if prompts_digest(prompts) != asked:
             raise RunFormatError(
                 f"{path / PROMPTS} was changed since the run began: restore it, or measure anew"
             )
         with storing(path):
-            if not (path / JOURNAL).exists():
-                _reopen(path)
             journal = _Journal(path)
-            running = replace(meta, status="running")
+            running = replace(_meta_of(path), status="running")
             _write(path / META, dump_meta(running))
         return cls(path, running, prompts, journal), frozenset(journal.found.last) - journal.found.failed
 
@@ -173,14 +180,14 @@ class RunWriter:
 
 
 def _lock(descriptor: int, folder: Path) -> None:
-    """Advisory; file systems without locks go without."""
+    """Advisory; file systems without locks, or without locks on folders, go without."""
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
         os.close(descriptor)
         raise RunFormatError(f"{folder} is being written by another process: wait for its end") from None
     except OSError as error:
-        if error.errno not in (errno.ENOLCK, errno.ENOTSUP, errno.ENOSYS):
+        if error.errno not in (errno.ENOLCK, errno.ENOTSUP, errno.ENOSYS, errno.EBADF, errno.EINVAL):
             raise
 
 
@@ -194,7 +201,7 @@ def _write(path: Path, data: bytes) -> None:
 def _refuse_foreign(path: Path) -> None:
     if not path.is_dir() or not any(path.iterdir()):
         return
-    other = next(name for i in range(2, 10_000) if not (name := path.with_name(f"{path.name}-{i}")).exists())
+    other = next(name for i in range(2, 10_000) if not (name := Path(f"{path.absolute()}-{i}")).exists())
     if (path / META).exists():
         raise RunFormatError(
             f"{path} holds a run already: type  --resume {path}  to go on, or  --out {other}"

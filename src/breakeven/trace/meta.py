@@ -17,6 +17,7 @@ from breakeven.errors import RunFormatError
 from breakeven.trace.disk import FORMAT_VERSION
 from breakeven.trace.prompts import prompts_digest
 from breakeven.trace.provenance import ClientProvenance, collect_client, without_credentials, without_secrets
+from breakeven.trace.typed import check_types, fits
 from breakeven.workload.prompts import Sampling, Workload
 
 Status = Literal["running", "complete", "interrupted", "void"]
@@ -171,25 +172,38 @@ def _meta(record: dict[str, Any]) -> RunMeta:
         "client": _record(ClientProvenance, record["client"]),
         "schedule": _record(Schedule, record["schedule"]),
         "workload": _record(WorkloadInfo, record["workload"]),
-        "sampling": Sampling(**sampling),
+        "sampling": check_types(Sampling(**sampling)),
         "counters": _counters(record.get("counters")),
     }
     meta: RunMeta = _record(RunMeta, {**record, **nested})
+    if meta.self_check is not None:
+        _check_self_check(meta.self_check)
     return meta
+
+
+def _check_self_check(check: Mapping[str, Any]) -> None:
+    """Of its fields, those that a verdict or a report reads. Raises TypeError or KeyError."""
+    if not (
+        type(check["ok"]) is bool
+        and fits(_freeze(check["reasons"]), tuple[str, ...])
+        and fits(check.get("event_loop_lag_ms") or {}, Mapping[str, float | None])
+    ):
+        raise TypeError("self_check is none")
 
 
 def _counters(value: Mapping[str, Any] | None) -> SpecCounters | None:
     if value is None:
         return None
-    return SpecCounters(**{f.name: _freeze(value[f.name]) for f in fields(SpecCounters) if f.name in value})
+    known = {f.name: _freeze(value[f.name]) for f in fields(SpecCounters) if f.name in value}
+    return check_types(SpecCounters(**known))
 
 
 def _record(kind: type[Any], values: Mapping[str, Any]) -> Any:
-    """A record from JSON values; lists become tuples, unknown fields go to `extra`."""
+    """A record from JSON values; lists become tuples, unknown fields go to `extra`. Raises TypeError."""
     names = {f.name for f in fields(kind)} - {"extra"}
     known = {name: _freeze(value) for name, value in values.items() if name in names}
     extra = {name: value for name, value in values.items() if name not in names}
-    return kind(**known, extra=extra)
+    return check_types(kind(**known, extra=extra))
 
 
 def _freeze(value: Any) -> Any:

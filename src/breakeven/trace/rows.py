@@ -34,6 +34,8 @@ _PLAIN = (
 )
 _HUGE = 10**300
 """Still a float."""
+_DEEPEST = 200
+"""Levels of lists and objects that are kept: orjson writes up to 254, and nothing a server says needs ten."""
 _SPECULATION = tuple(field.name for field in fields(SpecCounters))
 
 
@@ -69,22 +71,26 @@ def from_row(row: Mapping[str, Any]) -> RequestTrace:
 
 
 def dump_json(value: Any) -> bytes:
-    """JSON bytes on one line; lone surrogates become U+FFFD, integers beyond 64 bits floats."""
+    """JSON bytes on one line; lone surrogates become U+FFFD, integers beyond 64 bits floats, and what is
+    nested beyond all measure null.
+    """
     try:
         return orjson.dumps(value)
     except TypeError:
         return orjson.dumps(_mend(value))
 
 
-def _mend(value: Any) -> Any:
+def _mend(value: Any, depth: int = 0) -> Any:
     if isinstance(value, str):
         return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     if isinstance(value, int) and value.bit_length() > 63:
         return float(min(max(value, -_HUGE), _HUGE))
+    if isinstance(value, Mapping | list | tuple) and depth == _DEEPEST:
+        return None
     if isinstance(value, Mapping):
-        return {_mend(key): _mend(item) for key, item in value.items()}
+        return {_mend(key): _mend(item, depth + 1) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_mend(item) for item in value]
+        return [_mend(item, depth + 1) for item in value]
     return value
 
 

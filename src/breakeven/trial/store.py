@@ -7,7 +7,7 @@ Format history (`format_version`):
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,7 @@ from breakeven.errors import RunFormatError, UsageError
 from breakeven.trace.files import storing, write_atomically
 from breakeven.trace.records import RequestTrace
 from breakeven.trace.run import Run, load_run
+from breakeven.trace.typed import check_types
 from breakeven.trial.plan import SIDES
 from breakeven.trial.result import Side, TrialResult
 from breakeven.units import count
@@ -86,7 +87,7 @@ def load_record(folder: Path) -> TrialRecord:
             )
         sides = {name: _side_record(**values["sides"][name]) for name in SIDES}
         left_out = {int(repeat): tuple(reasons) for repeat, reasons in values["left_out"].items()}
-        return TrialRecord(**{**values, "sides": sides, "left_out": left_out})
+        return check_types(TrialRecord(**{**values, "sides": sides, "left_out": left_out}))
     except OSError as error:
         raise RunFormatError(
             f"{folder} is no trial ({error.strerror}): name one made by  breakeven trial"
@@ -98,7 +99,7 @@ def load_record(folder: Path) -> TrialRecord:
 
 
 def _side_record(warnings: Iterable[str], **fields: Any) -> SideRecord:
-    return SideRecord(**fields, warnings=tuple(warnings))
+    return check_types(SideRecord(**fields, warnings=tuple(warnings)))
 
 
 def load_trial(folder: Path) -> TrialResult:
@@ -120,7 +121,6 @@ def compare_runs(baseline: Path, candidate: Path, floor: float, confidence: floa
             f"{baseline} and {candidate} asked different prompts ({first.workload.name}, "
             f"{second.workload.name}): measure both with the same --prompts"
         )
-    elapsed = [meta.elapsed_s for meta in (first, second) if meta.elapsed_s is not None]
     record = TrialRecord(
         model=first.model or "",
         workload=first.workload.name,
@@ -129,7 +129,6 @@ def compare_runs(baseline: Path, candidate: Path, floor: float, confidence: floa
         alpha=1 - confidence,
         sides={name: SideRecord(_described(runs[name])) for name in SIDES},
         stop_reason="two runs compared",
-        elapsed_s=sum(elapsed) if len(elapsed) == len(SIDES) else None,
         finished=True,
     )
     return _assemble(candidate, record, runs)
@@ -142,7 +141,8 @@ def kept(traces: Iterable[RequestTrace], left_out: Mapping[int, tuple[str, ...]]
 
 def _described(run: Run) -> str:
     server = run.meta.server
-    return f"{server.engine or 'engine unknown'} {server.version or ''}".strip()
+    engine = f"{server.engine} {server.version or ''} at ".replace("  ", " ") if server.engine else ""
+    return f"{engine}{run.meta.url}, {run.path}"
 
 
 def _assemble(folder: Path, record: TrialRecord, runs: Mapping[str, Run]) -> TrialResult:
@@ -208,11 +208,17 @@ def _unlike(runs: Mapping[str, Run]) -> list[str]:
         "models": (first.model, second.model),
         "engines": (first.server.engine, second.server.engine),
         "engine versions": (first.server.version, second.server.version),
-        "sampling parameters": (first.sampling, second.sampling),
-        "schedules": (first.schedule, second.schedule),
+        **_fields(first.sampling, second.sampling),
+        **_fields(first.schedule, second.schedule),
         "client machines": (first.client.cpu, second.client.cpu),
     }
     return [f"{what} differ: {a} and {b}" for what, (a, b) in pairs.items() if a != b]
+
+
+def _fields(first: Any, second: Any) -> dict[str, tuple[Any, Any]]:
+    """The fields of two records of one class, by name."""
+    names = [each.name for each in fields(first)]
+    return {f"`{name}`": (getattr(first, name), getattr(second, name)) for name in names}
 
 
 def _left_out(record: TrialRecord) -> list[str]:

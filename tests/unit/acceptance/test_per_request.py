@@ -60,3 +60,20 @@ def test_a_count_of_the_wrong_type_is_unknown(value):
     assert counters.drafts is None
     assert counters.accepted_tokens is None
     assert counters.steps is None
+
+
+@pytest.mark.parametrize(
+    "chunk",
+    [
+        {"timings": {"draft_n": 5, "draft_n_accepted": 9}},
+        {"metrics": {"speculative_decoding": {"num_draft_tokens": 2, "num_accepted_draft_tokens": 3}}},
+    ],
+)
+def test_more_accepted_than_drafted_is_no_count(chunk):
+    assert from_chunk(chunk, output_tokens=32) is None
+
+
+def test_a_count_beyond_all_measure_is_unknown():
+    counters = from_chunk({"timings": {"draft_n": 10**30, "draft_n_accepted": 10**30}}, output_tokens=32)
+    assert counters is not None
+    assert (counters.drafted_tokens, counters.accepted_tokens) == (None, None)

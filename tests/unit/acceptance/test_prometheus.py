@@ -75,3 +75,23 @@ def test_lifetime_counts_of_earlier_traffic_do_not_enter():
         drafts=100, drafted_tokens=500, accepted_tokens=210, accepted_per_position=(60, 30, 5), source="x"
     )
     assert window.mean_acceptance_length == pytest.approx(3.1)
+
+
+@pytest.mark.parametrize("value", ["NaN", "+Inf", "-1", "1e300"])
+def test_a_counter_that_cannot_be_spoils_the_page(value):
+    assert read_counters(f"vllm:spec_decode_num_drafts_total {value}\n") is None
+
+
+def test_lines_of_other_metrics_are_not_looked_at():
+    page = golden("vllm-ngram")
+    assert read_counters(f'broken{{a="}} 1\n{page}') == read_counters(page)
+
+
+@pytest.mark.parametrize("later", [(6, 1, 1), (6, 4), ()])
+def test_positions_that_fell_are_a_reset_too(later):
+    before = SpecCounters(None, 5, 15, 9, (5, 3, 1))
+    assert between(before, SpecCounters(None, 9, 27, 20, later)) is None
+
+
+def test_more_accepted_than_drafted_is_no_count():
+    assert between(SpecCounters(None, 0, 0, 0, ()), SpecCounters(None, 2, 4, 5, ())) is None

@@ -49,3 +49,11 @@ def test_broken_and_boundless_data_are_errors(monkeypatch: pytest.MonkeyPatch) -
     assert bomb is not None
     with pytest.raises(ProtocolError, match="expands"):
         bomb(gzip.compress(b"0" * 100_000))
+
+
+@pytest.mark.parametrize("size", [1, 7, 4096])
+def test_gzip_in_members(size: int) -> None:
+    decoder = decoder_for("gzip")
+    assert decoder is not None
+    body = b"".join(gzip.compress(TEXT[i : i + 9]) for i in range(0, len(TEXT), 9))
+    assert b"".join(decoder(body[i : i + size]) for i in range(0, len(body), size)) == TEXT

@@ -237,6 +237,12 @@ def test_errors_inside_the_stream(event: bytes) -> None:
     assert (trace.text, kinds(trace)) == ("Hel", [C])
 
 
+def test_an_error_nested_beyond_all_measure_is_one() -> None:
+    for deep in (b'{"error":' * 900 + b'"x"' + b"}" * 900, b'{"error":' + b"[" * 900 + b"]" * 900 + b"}"):
+        trace = read(sse(deep))
+        assert trace.error is not None and trace.error.kind == "StreamError"
+
+
 @pytest.mark.parametrize("reason", ["error", "abort", "cancelled"])
 def test_a_failed_finish_is_an_error_that_keeps_its_text(reason: str) -> None:
     trace = read(sse(chunk({"content": "boom"}, reason)))

@@ -65,3 +65,16 @@ async def test_a_refused_key_and_a_dead_server(raw_server: Any) -> None:
             await checked(server.url)
     with pytest.raises(ConnectFailed, match="start the server, or check --url"):
         await checked("http://127.0.0.1:1")
+
+
+@pytest.mark.parametrize("body", [b'["llama"]', b'{"data": ["llama"]}', b'[{"name": "llama"}, "llama"]'])
+async def test_a_list_of_bare_names_is_one(raw_server: Any, body: bytes) -> None:
+    async with raw_server([http(body, 200, "application/json")]) as server:
+        assert (await checked(server.url)).model == "llama"
+
+
+async def test_a_key_that_may_not_list_may_still_ask(raw_server: Any) -> None:
+    async with raw_server([http(b'{"error": "missing scope"}', 403, "application/json")]) as server:
+        assert (await checked(server.url, "gpt")).model == "gpt"
+        with pytest.raises(HttpError, match="missing scope"):
+            await checked(server.url)

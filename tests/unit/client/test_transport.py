@@ -17,7 +17,7 @@ import trustme
 from breakeven.client.endpoint import ApiKey, Endpoint
 from breakeven.client.openai import DEFAULT_TIMEOUTS, AskFor, Timeouts, ask, get_text
 from breakeven.client.transport import Pool
-from breakeven.errors import ConnectFailed, HttpError
+from breakeven.errors import ConnectFailed, HttpError, ProtocolError
 from breakeven.trace.records import RequestTrace
 from breakeven.workload.prompts import Prompt, Request, Sampling
 from tests.unit.client.replies import ASKED, END, HELLO, SAMPLING, chunk, chunked_head, framed, http, sse
@@ -116,6 +116,7 @@ async def test_reads_are_stamped_apart_and_bundles_are_known(raw_server: Any) ->
     "reply",
     [
         [http(HELLO)],
+        [http(HELLO, 201)],
         [b"HTTP/1.1 200 OK\r\n\r\n", HELLO, None],
         [b"HTTP/1.0 200 OK\r\n\r\n", HELLO, None],
         [b"HTTP/1.1 100 Continue\r\n\r\n", b"HTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\n", http(HELLO)],
@@ -137,6 +138,8 @@ async def test_ways_to_send_a_body(raw_server: Any, reply: list[Any]) -> None:
         ([b"\x15\x03\x01\x00\x02\x02\x46"], "ProtocolError.*not HTTP"),
         ([http(HELLO, extra="Content-Encoding: br\r\n")], "ProtocolError.*'br'"),
         ([chunked_head(), b"zz\r\n"], "ProtocolError.*in the middle"),
+        ([http(b"", 204)], "ProtocolError.*answers 204 without a single chunk"),
+        ([http(b'{"status": "queued"}', 202)], "ProtocolError.*no event stream.*queued"),
         ([None], "StreamError.*without a reply"),
         ([chunked_head(), framed(HELLO[:300]), None], "StreamError.*broke off"),
         ([http(HELLO)[:300], None], "StreamError.*broke off"),
@@ -356,6 +359,35 @@ async def test_get_text(raw_server: Any) -> None:
     async with raw_server([5.0]) as silent, Pool() as pool:
         with pytest.raises(ConnectFailed, match="does not answer"):
             await get_text(pool, Endpoint(silent.url), "/metrics", QUICK)
+
+
+async def test_a_document_without_end_is_given_up(raw_server: Any) -> None:
+    drip = [b"HTTP/1.1 200 OK\r\n\r\n", *([b"x", 0.05] * 200)]
+    async with raw_server(drip) as server, Pool() as pool:
+        with pytest.raises(ConnectFailed, match="did not come to an end within"):
+            await get_text(pool, Endpoint(server.url), "/metrics", Timeouts(0.3, 0.2, 5))
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        sse({"error": {"message": "wrong key s3same"}}, done=False),
+        sse(b"s3same", done=False),
+        b'{"error": "wrong key s3same"}',
+        b"<html><title>s3same</title>",
+    ],
+)
+async def test_a_key_that_a_server_quotes_is_not_kept(raw_server: Any, reply: bytes) -> None:
+    """In whatever kind of error."""
+    keyed = {"api_key": ApiKey("s3same"), "model": "m"}
+    moved = http(b"", 302, extra="Location: https://other/?key=s3same\r\n")
+    async with raw_server([http(reply)], [moved]) as server, Pool() as pool:
+        for _ in range(2):
+            trace = await ask(pool, Endpoint(server.url, **keyed), ASKED, SAMPLING)
+            assert trace.error is not None and "[API key]" in trace.error.message
+            assert "s3same" not in repr(trace)
+        with pytest.raises(ProtocolError, match=r"\[API key\]"):
+            await get_text(pool, Endpoint(server.url, **keyed), "/metrics")
 
 
 @pytest.fixture(scope="module")

@@ -145,3 +145,27 @@ def test_estimates_hold_no_numpy_types():
 
 def _renamed(traces):
     return [dataclasses.replace(trace, prompt_id=f"x{trace.prompt_id}") for trace in traces]
+
+
+def test_requests_that_one_side_was_not_asked_are_told():
+    found = compare_traces(run(50), [t for t in run(60) if t.prompt_id in ("p0", "p1")], temperature=0)
+    assert len(found.prompts) == 2
+    assert "baseline: 18 of 24 requests were not asked of the other side: they are left out" in found.warnings
+    assert not any("not asked" in warning for warning in compare_traces(run(), run(), temperature=0).warnings)
+
+
+def test_failures_are_told_with_a_reason():
+    failed = [reply(trace.prompt_id, trace.repeat, error="context is full") for trace in run()]
+    found = compare_traces(run(), failed, temperature=0)
+    assert "candidate: 24 of 24 requests failed, the first of them because: context is full" in found.warnings
+
+
+@pytest.mark.parametrize("confidence", [0.95, 0.999, 0.99999])
+def test_an_interval_too_wide_for_a_float_is_still_one(confidence: float):
+    found = compare_traces(
+        run([1e3, 1e-3], noise=0, repeats=2), run([1e-3, 1e3], noise=0.1, repeats=2), temperature=0,
+        confidence=confidence,
+    )  # fmt: skip
+    assert found.speedup is not None
+    for interval in (found.speedup, *(prompt.speedup for prompt in found.prompts)):
+        assert 0 < interval.low <= interval.estimate <= interval.high < float("inf")

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 from breakeven.compare.confounders import confounders
 from tests.cases.builders import reply, run
 
@@ -41,3 +43,11 @@ def test_output_lengths():
 
 def test_failed_and_unpaired_requests_tell_nothing():
     assert confounders([reply(), reply("only here")], [reply(error="cut off")]) == ()
+
+
+def test_the_prefix_cache_is_known_from_llamacpps_timings_too():
+    before, after = (
+        [replace(trace, server_timings={"timings": {"cache_n": cached}}) for trace in run()]
+        for cached in (80, 5)
+    )
+    assert "80.0 % → 5.0 %" in one(before, after)

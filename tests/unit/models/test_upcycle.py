@@ -151,6 +151,14 @@ def test_a_cut_file_is_refused_wherever_it_ends(tmp_path_factory: Any, tiny_mode
         upcycle(folder / "cut.gguf", folder / "moe.gguf", 2, 1)
 
 
+def test_text_that_is_no_text_is_refused(tmp_path: Path, tiny_model: Path) -> None:
+    data = tiny_model.read_bytes()
+    at = data.index(b"llama", data.index(b"general.architecture"))
+    (tmp_path / "odd.gguf").write_bytes(data[:at] + b"\xff" + data[at + 1 :])
+    with pytest.raises(UsageError, match="damaged"):
+        upcycle(tmp_path / "odd.gguf", tmp_path / "moe.gguf", 4, 2)
+
+
 def test_types_that_cannot_be_written_are_refused_with_those_that_can(
     tmp_path: Path, tiny_model: Path
 ) -> None:

@@ -59,7 +59,7 @@ def test_narrow_terminals_keep_every_figure(width: int):
 
 
 def test_what_is_copied_is_not_wrapped():
-    long = "breakeven trial --prompts " + "x" * 100
+    long = "breakeven trial … --prompts " + "x" * 100
     trial = result()
     text = shown(replace(trial, verdict=replace(trial.verdict, next_command=long)), 60)
     assert long in text

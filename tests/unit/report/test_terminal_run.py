@@ -43,6 +43,13 @@ def test_no_line_is_wider_than_the_terminal(tmp_path: Path, width: int):
     assert max(len(row) for row in lines if str(tmp_path) not in row) <= width
 
 
+def test_no_number_is_cut(tmp_path: Path):
+    run = run_on_disk(tmp_path / "run", traces(2)[0], self_check())
+    e2e = summarize(run.traces(), run.meta.elapsed_s).e2e
+    narrow = " ".join(shown(run, 30).split())
+    assert f"end to end (ms): mean {milliseconds(e2e.mean)}, p50 {milliseconds(e2e.p50)}" in narrow
+
+
 def test_a_void_run_says_why(tmp_path: Path):
     run = run_on_disk(tmp_path / "run", [trace("p", "c", 0.02)], self_check(False, ("it fell behind",)))
     text = shown(run)
@@ -52,7 +59,7 @@ def test_a_void_run_says_why(tmp_path: Path):
 def test_errors_and_truncation_are_named(tmp_path: Path):
     text = shown(run_on_disk(tmp_path / "run", [failed(), truncated()], None))
     assert "2 requests, 1 error" in text
-    assert "! 1 × HttpError" in text
+    assert "1 of 2 requests failed with HttpError, the first of them because: " in text
     assert "ended inside reasoning, at max_tokens" in text
     assert "TTFT to content: " in text
     assert "Self-check: none" in text

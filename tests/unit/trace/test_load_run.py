@@ -146,3 +146,45 @@ def test_memory_stays_flat(tmp_path):
 
 def _line(row, number):
     return dump_json(to_row(replace(row, id=f"p#{number}"))) + b"\n"
+
+
+ODD = (None, True, -1, 1.5, "x", [], {}, [None], {"a": 1}, 10**400)
+
+
+def places(value, path=()):
+    """Paths to everything inside a JSON value."""
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for key, item in items:
+        yield (*path, key)
+        yield from places(item, (*path, key))
+
+
+def test_any_value_in_any_place_of_run_json_is_read_or_refused(tmp_path):
+    """What is read can be written again, and holds what a report formats."""
+    counters = SpecCounters(steps=4, accepted_per_position=(2, 1))
+    check = {"ok": True, "reasons": ["a"], "event_loop_lag_ms": {"p99": 0.5}}
+    good = dump_meta(replace(meta(), self_check=check, counters=counters, warnings=("w",), elapsed_s=2.0))
+    for path in places(json.loads(good)):
+        for odd in ODD:
+            record = json.loads(good)
+            inner = record
+            for key in path[:-1]:
+                inner = inner[key]
+            inner[path[-1]] = odd
+            try:
+                loaded = load_meta(json.dumps(record).encode(), tmp_path)
+            except RunFormatError:
+                continue
+            assert loaded.elapsed_s is None or loaded.elapsed_s >= -1
+            assert all(warning.split() for warning in loaded.warnings)
+            dump_meta(loaded)
+
+
+def test_text_that_is_no_utf8_inside_the_parquet(finished):
+    data = (finished / REQUESTS).read_bytes()
+    table = pq.read_table(finished / REQUESTS)
+    column = table.schema.get_field_index("id")
+    broken = pa.array([b"\xf0"] * len(table)).cast(pa.binary()).view(pa.string())
+    pq.write_table(table.set_column(column, table.schema.field("id"), broken), finished / REQUESTS)
+    assert (finished / REQUESTS).read_bytes() != data
+    refused(finished, "is truncated or damaged")

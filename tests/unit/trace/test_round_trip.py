@@ -100,3 +100,14 @@ def test_numbers_beyond_64_bits_do_not_stop_a_run(tmp_path):
     assert read.output_token_ids == (2**63 - 1,)
     assert read.events[0].n_tokens == 2**63 - 1
     assert read.usage == {"completion_tokens": 1e300}
+
+
+def test_usage_nested_beyond_all_measure_does_not_stop_a_run(tmp_path):
+    deep: list = []
+    for _ in range(600):
+        deep = [deep]
+    writer = RunWriter.create(tmp_path / "run", meta(), PROMPTS)
+    writer.append(replace(trace(1), usage={"completion_tokens": 4, "odd": deep}))
+    writer.finish(meta())
+    (read,) = load_run(tmp_path / "run").traces()
+    assert read.usage is not None and read.usage["completion_tokens"] == 4

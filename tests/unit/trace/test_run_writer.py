@@ -199,3 +199,14 @@ def test_no_secret_reaches_a_file(tmp_path):
     }
     writer.finish(secretive)
     assert not [path for path in writer.path.iterdir() if secret.encode() in path.read_bytes()]
+
+
+def test_a_writer_keeps_its_folder_also_when_its_journal_is_replaced(tmp_path):
+    writer = started(tmp_path / "run", trace(1))
+    journal = tmp_path / "run" / JOURNAL
+    journal.with_name("other").write_bytes(journal.read_bytes())
+    journal.with_name("other").replace(journal)
+    with pytest.raises(RunFormatError, match="being written by another process"):
+        RunWriter.resume(tmp_path / "run")
+    writer.pause(meta())
+    RunWriter.resume(tmp_path / "run")

@@ -1,6 +1,7 @@
 import dataclasses
 from pathlib import Path
 
+import orjson
 import pytest
 
 from breakeven.errors import RunFormatError, UsageError
@@ -76,4 +77,16 @@ def test_a_run_compared_with_itself_is_the_same(tmp_path: Path):
     result = compare_runs(run, run, 0.02, 0.95)
     assert result.comparison.speedup is not None and result.comparison.speedup.estimate == 1
     assert result.stop_reason == "two runs compared"
-    assert result.elapsed_s == 20.0
+    assert result.elapsed_s is None
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"alpha": "x"}, {"elapsed_s": []}, {"left_out": {"0": [1]}}, {"model": None}, {"floor": True}],
+)
+def test_a_value_of_another_type_is_damage(change: dict, tmp_path: Path):
+    save_trial(tmp_path, RECORD)
+    values = orjson.loads((tmp_path / FILE).read_bytes())
+    (tmp_path / FILE).write_bytes(orjson.dumps({**values, **change}))
+    with pytest.raises(RunFormatError, match="damaged"):
+        load_record(tmp_path)

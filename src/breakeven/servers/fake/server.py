@@ -174,9 +174,8 @@ class FakeServer:
             return Answer(200, b"{}")
         if path == "/v1/models":
             names = self._models or ("fake-model",)
-            cards = [
-                {"id": name, "object": "model", "created": CREATED, "owned_by": "fake"} for name in names
-            ]
+            card = {"object": "model", "created": CREATED, "owned_by": self._dialect.name}
+            cards = [{"id": name, **card} for name in names]
             return Answer(200, orjson.dumps({"object": "list", "data": cards}))
         if path == "/metrics":
             return Answer(200, self._metrics().encode(), "text/plain; version=0.0.4; charset=utf-8")
