@@ -28,6 +28,8 @@ bench: $(VENV)/.dev
 	$(BIN)/python benchmarks/memory.py
 	$(BIN)/python benchmarks/power.py
 	$(BIN)/python benchmarks/fuzz.py
+	$(BIN)/python benchmarks/aa.py
+	$(BIN)/python benchmarks/aa.py --embedded 5
 
 docs: $(VENV)/.docs
 	$(BIN)/mkdocs build --strict

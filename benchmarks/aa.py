@@ -145,9 +145,7 @@ def show(rows: Sequence[dict[str, Any]], title: str) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
-    parser.add_argument(
-        "--trials", type=int, default=200, help="A/A trials; 0 keeps the last ones"
-    )
+    parser.add_argument("--trials", type=int, default=200, help="A/A trials; 0 keeps the last ones")
     parser.add_argument("--embedded", type=int, default=0, help="A/A trials between embedded engines instead")
     options = parser.parse_args()
     RESULTS.mkdir(exist_ok=True)

@@ -146,7 +146,7 @@ def test_auto_stops_when_decided_and_says_after_how_many(prompts: Path, tmp_path
     shown = breakeven("show", tmp_path / "run", "--json").succeeded().json()
     assert shown["verdict"] == "faster" and 2 <= shown["stopped_after"] <= 8
     assert f"Stopped after {shown['stopped_after']} repeats" in done.out
-    assert "repeats at most" in done.err
+    assert "2 to 8 repeats" in done.err
 
 
 def test_concurrency_asks_one_side_at_a_time(prompts: Path, tmp_path: Path) -> None:

@@ -31,7 +31,7 @@ NEAREST = {"×": "x", "→": "->", "−": "-", "–": "-", "…": "...", "µ": "
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
 @click.version_option(package_name="breakeven")
 def breakeven() -> None:
-    """Know whether speculative decoding pays, prove it when it does, and find the cause when it does not.
+    """Know whether speculative decoding pays on your model, hardware and prompts.
 
     Exit codes: 0 done; 1 a gate of yours failed (--fail-if); 2 the request was wrong; 3 the server or the
     network failed; 130 interrupted, with what was measured saved.

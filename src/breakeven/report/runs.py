@@ -10,11 +10,22 @@ from breakeven.acceptance.counters import SpecCounters
 from breakeven.latency import Distribution, RunSummary, request_latency
 from breakeven.report.jsonout import why
 from breakeven.report.plain import acceptance_json
+from breakeven.trace.meta import RunMeta
 from breakeven.trace.records import RequestTrace
 from breakeven.units import ABSENT, count, milliseconds, rate, share
 
 _LATENCIES = {"TTFT": "ttft", "TTFT to content": "ttft_content", "TPOT": "tpot", "end to end": "e2e"}
 _KINDS = ("prompt", "output", "reasoning", "content")
+
+
+def asked(meta: RunMeta) -> str:
+    """What was asked of whom: `smollm2 at http://…, default × 2, at most 96 tokens, 1 in flight`."""
+    schedule = meta.schedule
+    closed = schedule.mode == "closed"
+    load = f"{schedule.concurrency} in flight" if closed else f"{schedule.rate_per_s:g} per second"
+    engine = f" ({meta.server.engine})" if meta.server.engine else ""
+    prompts = f"{meta.workload.name} × {meta.repeats}"
+    return f"{meta.model} at {meta.url}{engine}, {prompts}, at most {meta.sampling.max_tokens} tokens, {load}"
 
 
 def latencies(summary: RunSummary) -> dict[str, tuple[str, ...]]:

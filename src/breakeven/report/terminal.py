@@ -66,7 +66,7 @@ def _wide_table(table: list[Row], total: Row | None, confidence: float, with_cat
     grid = _grid("prompt", ())
     if with_category:
         grid.add_column("category", no_wrap=True, overflow="ellipsis")
-    headers = ("baseline\ntok/s", "candidate\ntok/s", "change", f"{confidence * 100:g} %\ninterval")
+    headers = ("baseline\ntok/s", "candidate\ntok/s", "change", f"{confidence * 100:.3g} %\ninterval")
     for header in (*headers, "accept-\nance", "draft\nshare"):
         grid.add_column(header, justify="right", no_wrap=True)
     for row in table:
@@ -139,6 +139,7 @@ def print_run(run: Run, summary: RunSummary, console: Console) -> None:
     failed = f", {count(summary.errors, 'error')}" if summary.errors else ""
     title = f"{line(str(run.path), 500)}: {count(summary.requests, 'request')}{failed}"
     say(console, title, "bold", wrap=False)
+    say(console, line(runs.asked(run.meta), 500))
     console.print()
     _print_latencies(summary, console)
     for sentence in runs.sentences(summary, run.meta.counters):

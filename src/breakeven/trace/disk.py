@@ -13,6 +13,7 @@ Format history (`format_version` in run.json; every older format still loads):
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any, Protocol
@@ -110,11 +111,11 @@ class Requests(Protocol):
 def write_requests(path: Path, rows: Iterable[Mapping[str, Any]]) -> None:
     """Rows into a parquet file, a row group at a time. Raises OSError; use it through write_atomically.
 
-    Python opens the file, here and below: pyarrow takes no path that is not UTF-8.
+    Files are opened by the bytes of their names, here and below: names need not be UTF-8.
     """
     encoding = {f"{name}.list.element": "DELTA_BINARY_PACKED" for name in _RISING}
     with (
-        path.open("wb") as file,
+        pa.OSFile(os.fsencode(path), "wb") as file,
         pq.ParquetWriter(
             file,
             SCHEMA,
@@ -171,7 +172,7 @@ class _ParquetRequests:
     def __init__(self, path: Path) -> None:
         self._path = path
         try:
-            with path.open("rb") as file, pq.ParquetFile(file) as requests:
+            with pa.OSFile(os.fsencode(path), "rb") as file, pq.ParquetFile(file) as requests:
                 self._metadata = requests.metadata
                 names = set(requests.schema_arrow.names)
         except UNREADABLE as error:
@@ -185,7 +186,7 @@ class _ParquetRequests:
 
     def rows(self) -> Iterator[Mapping[str, Any]]:
         try:
-            with self._path.open("rb") as file, pq.ParquetFile(file) as requests:
+            with pa.OSFile(os.fsencode(self._path), "rb") as file, pq.ParquetFile(file) as requests:
                 for group in range(requests.num_row_groups):
                     yield from requests.read_row_group(group, columns=SCHEMA.names).to_pylist()
         except UNREADABLE as error:

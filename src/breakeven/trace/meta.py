@@ -17,6 +17,7 @@ from breakeven.errors import RunFormatError
 from breakeven.trace.disk import FORMAT_VERSION
 from breakeven.trace.prompts import prompts_digest
 from breakeven.trace.provenance import ClientProvenance, collect_client, without_credentials, without_secrets
+from breakeven.trace.rows import dump_json
 from breakeven.trace.typed import check_types, fits
 from breakeven.workload.prompts import Sampling, Workload
 
@@ -137,7 +138,7 @@ def workload_info(workload: Workload) -> WorkloadInfo:
 
 def dump_meta(meta: RunMeta) -> bytes:
     """run.json, indented; unknown fields beside the known ones."""
-    return orjson.dumps(meta_as_dict(meta), option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
+    return dump_json(meta_as_dict(meta), orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
 
 
 def load_meta(data: bytes, path: Path) -> RunMeta:

@@ -70,14 +70,14 @@ def from_row(row: Mapping[str, Any]) -> RequestTrace:
     )
 
 
-def dump_json(value: Any) -> bytes:
-    """JSON bytes on one line; lone surrogates become U+FFFD, integers beyond 64 bits floats, and what is
-    nested beyond all measure null.
+def dump_json(value: Any, option: int = 0) -> bytes:
+    """JSON bytes, on one line unless orjson's `option` has it otherwise; lone surrogates become U+FFFD,
+    integers beyond 64 bits floats, and what is nested beyond all measure null.
     """
     try:
-        return orjson.dumps(value)
+        return orjson.dumps(value, option=option)
     except TypeError:
-        return orjson.dumps(_mend(value))
+        return orjson.dumps(_mend(value), option=option)
 
 
 def _mend(value: Any, depth: int = 0) -> Any:

@@ -21,6 +21,7 @@ from breakeven.compare.degenerate import is_degenerate
 from breakeven.errors import RunFormatError, UsageError
 from breakeven.trace.files import storing, write_atomically
 from breakeven.trace.records import RequestTrace
+from breakeven.trace.rows import dump_json
 from breakeven.trace.run import Run, load_run
 from breakeven.trace.typed import check_types
 from breakeven.trial.plan import SIDES
@@ -66,7 +67,7 @@ def is_trial(folder: Path) -> bool:
 
 def save_trial(folder: Path, record: TrialRecord) -> None:
     """Raises StorageError."""
-    data = orjson.dumps(asdict(record), option=orjson.OPT_INDENT_2 | orjson.OPT_NON_STR_KEYS)
+    data = dump_json(asdict(record), orjson.OPT_INDENT_2 | orjson.OPT_NON_STR_KEYS)
     with storing(folder):
         write_atomically(folder / FILE, lambda partial: _write(partial, data))
 

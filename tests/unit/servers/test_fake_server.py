@@ -130,7 +130,7 @@ async def test_slots_make_requests_wait_their_turn():
     ends = [served.written_ns[-1] for served in server.log]
     assert all(later.start_ns >= end for end, later in zip(ends, list(server.log)[1:], strict=False))
     waits = [served.start_ns - served.received_ns for served in server.log]
-    assert max(waits) > 3 * 0.029e9
+    assert max(waits) > 2.5 * 0.029e9  # the requests do not come at one instant
 
 
 @pytest.mark.parametrize("how", ["close", "reset"])

@@ -13,6 +13,7 @@ from breakeven.trace.disk import REQUESTS, SCHEMA
 from breakeven.trace.journal import RunWriter
 from breakeven.trace.records import Event, Kind, RequestError, RequestTrace
 from breakeven.trace.run import load_run
+from breakeven.workload.prompts import Workload
 from tests.unit.trace.builders import PROMPTS, meta, trace
 
 big = st.integers(-(2**63), 2**63 - 1)
@@ -111,3 +112,14 @@ def test_usage_nested_beyond_all_measure_does_not_stop_a_run(tmp_path):
     writer.finish(meta())
     (read,) = load_run(tmp_path / "run").traces()
     assert read.usage is not None and read.usage["completion_tokens"] == 4
+
+
+def test_names_that_are_no_text_do_not_stop_a_run(tmp_path):
+    """Of the folder, the prompt file and the model: paths may hold any bytes, and servers send anything."""
+    odd = meta(workload=Workload("\udcff", PROMPTS), model="\ud800")
+    writer = RunWriter.create(tmp_path / "\udcff", odd, PROMPTS)
+    writer.append(trace(1))
+    writer.finish(odd)
+    run = load_run(tmp_path / "\udcff")
+    assert list(run.traces()) == [trace(1)]
+    assert (run.meta.workload.name, run.meta.model) == ("\ufffd", "\ufffd")
