@@ -14,6 +14,7 @@ import pytest
 
 from breakeven.engines.llamacpp import LlamaSettings, baseline_settings, candidate_settings
 from breakeven.models.resolve import resolve
+from breakeven.models.upcycle import upcycle
 from breakeven.servers.embedded import EmbeddedServer
 
 COPY = "Repeat exactly: def area(width, height): return width * height\ndef area(width, height): return"
@@ -75,14 +76,26 @@ async def test_a_chat_is_answered_under_the_name_given(smollm2: Path, tmp_path: 
     assert answer["usage"]["completion_tokens"] > 0 and answer["choices"][0]["message"]["content"]
 
 
-async def test_the_moe_says_what_the_dense_model_says(
+async def test_a_moe_with_one_expert_a_token_says_exactly_what_the_dense_model_says(
+    smollm2: Path, tmp_path: Path
+) -> None:
+    """With two, each weighs a part, and the sum is rounded otherwise: the text may part ways in time."""
+    one = tmp_path / "one.gguf"
+    upcycle(smollm2, one, 8, 1)
+    answers = [await answer(model, tmp_path) for model in (smollm2, one)]
+    assert answers[0] == answers[1] and answers[0].startswith(" Paris")
+
+
+async def test_the_moe_by_name_begins_as_the_dense_model_does(
     smollm2: Path, smollm2_moe: Path, tmp_path: Path
 ) -> None:
-    async with EmbeddedServer() as dense, EmbeddedServer() as moe:
-        urls = [
-            await dense.start(smollm2, baseline_settings(), "smollm2", tmp_path / "dense.log"),
-            await moe.start(smollm2_moe, baseline_settings(), "smollm2", tmp_path / "moe.log"),
-        ]
-        answers = [await complete(url, "The capital of France is", 40) for url in urls]
-    texts = [answer["choices"][0]["text"] for answer in answers]
-    assert texts[0] == texts[1] and texts[0].startswith(" Paris")
+    dense, moe = [await answer(model, tmp_path) for model in (smollm2, smollm2_moe)]
+    assert dense[:40] == moe[:40]
+
+
+async def answer(model: Path, folder: Path) -> str:
+    async with EmbeddedServer() as server:
+        url = await server.start(model, baseline_settings(), "smollm2", folder / "engine.log")
+        reply = await complete(url, "The capital of France is", 40)
+    text: str = reply["choices"][0]["text"]
+    return text

@@ -16,7 +16,7 @@ from breakeven.report.figures import Absent, Row
 from breakeven.report.text import line
 from breakeven.trace.run import Run
 from breakeven.trial.result import TrialResult
-from breakeven.units import ABSENT, count, duration, milliseconds, rate
+from breakeven.units import ABSENT, count, duration, milliseconds, rate, share
 
 TABLE_MIN_COLUMNS = 80
 CATEGORY_MIN_COLUMNS = 100
@@ -66,7 +66,7 @@ def _wide_table(table: list[Row], total: Row | None, confidence: float, with_cat
     grid = _grid("prompt", ())
     if with_category:
         grid.add_column("category", no_wrap=True, overflow="ellipsis")
-    headers = ("baseline\ntok/s", "candidate\ntok/s", "change", f"{confidence * 100:.3g} %\ninterval")
+    headers = ("baseline\ntok/s", "candidate\ntok/s", "change", f"{share(confidence)}\ninterval")
     for header in (*headers, "accept-\nance", "draft\nshare"):
         grid.add_column(header, justify="right", no_wrap=True)
     for row in table:
