@@ -190,18 +190,19 @@ async def _conduct(
 ) -> TrialResult:
     per_repeat = len(plan.workload.prompts) * len(SIDES)
     title = "trial" if plan.repeats else f"trial, {MIN_REPEATS} to {plan.cap} repeats"
-    with progress(title, per_repeat * (plan.repeats or MIN_REPEATS), stderr()) as ticker:
-        watch = _Watch(ticker, per_repeat, plan.repeats or MIN_REPEATS)
+    total = per_repeat * (plan.repeats or MIN_REPEATS)
+    with progress(title, total, stderr()) as ticker:
+        watch = _Watch(ticker, per_repeat, total)
         return await conduct(plan, sides, out, watch.see, options.timeouts(values))
 
 
 class _Watch:
     """Shows what was asked. The total grows by a repeat each time that the trial goes on."""
 
-    def __init__(self, ticker: Ticker, per_repeat: int, repeats: int) -> None:
+    def __init__(self, ticker: Ticker, per_repeat: int, total: int) -> None:
         self.ticker = ticker
         self.per_repeat = per_repeat
-        self.total = per_repeat * repeats
+        self.total = total
         self.done = 0
 
     def see(self, note: str) -> None:
