@@ -8,7 +8,8 @@ import pytest
 PACKAGE = Path(__file__).parents[2] / "src" / "breakeven"
 ORDER = [
     *("errors", "units", "acceptance", "workload", "trace", "client", "latency", "measure", "engines"),
-    *("servers", "compare", "verdict", "trial", "models", "report", "cli", "__init__", "__main__"),
+    *("servers", "drafters", "replay", "compare", "verdict", "trial", "models", "report", "cli"),
+    *("__init__", "__main__"),
 ]
 
 

@@ -1,0 +1,44 @@
+"""Which drafters and settings a sweep tries."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
+from typing import Any
+
+from breakeven.drafters.registry import drafter_class
+
+DRAFTERS = (
+    *("vllm-ngram", "vllm-suffix", "hf-prompt-lookup", "llamacpp-ngram-simple", "llamacpp-ngram-map-k"),
+    *("llamacpp-ngram-map-k4v", "llamacpp-ngram-mod", "llamacpp-ngram-cache", "sglang-ngram"),
+    "trtllm-ngram",
+)
+"""All that have a flag in an engine: not the oracle, nor what was recorded elsewhere."""
+KS = (1, 2, 3, 4, 5, 6, 8, 10, 12, 16)
+N_RANGES = ((1, 2), (1, 3), (2, 3), (2, 4), (3, 5), (3, 7))
+
+Setting = tuple[str, Mapping[str, Any]]
+"""A drafter's name and its settings."""
+
+
+def default_grid(
+    drafters: Sequence[str] = DRAFTERS,
+    ks: Sequence[int] = KS,
+    n_ranges: Sequence[tuple[int, int]] = N_RANGES,
+) -> list[Setting]:
+    """Each drafter with each k and n range, as far as it has such settings.
+
+    A drafter with one n takes the upper end of each range. Raises UsageError for an unknown drafter, or a
+    value out of its limits.
+    """
+    grid: list[Setting] = []
+    for name, k, (low, high) in itertools.product(drafters, ks, n_ranges):
+        config = drafter_class(name).Config
+        known = {field.name for field in fields(config)}
+        wanted = {"k": k, "min_n": low, "max_n": high, "n": high}
+        settings = {key: value for key, value in wanted.items() if key in known}
+        config(**settings)
+        if (name, settings) not in grid:
+            grid.append((name, settings))
+    return grid

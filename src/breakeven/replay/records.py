@@ -1,0 +1,106 @@
+"""What goes into a replay (recorded requests) and what comes out (counts per request, category, setting)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from breakeven.acceptance.counters import SpecCounters
+from breakeven.acceptance.record import Acceptance
+
+FirstToken = Literal["prefill", "replayed"]
+"""Where stepping starts: after the first output token, which a server's prefill gives; or before it."""
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedRequest:
+    """One request with the tokens that went in and came out."""
+
+    id: str
+    category: str
+    prompt: NDArray[np.int32]
+    output: NDArray[np.int32]
+    """One token or more."""
+    answer_from: int | None = None
+    """How many of the output's tokens are reasoning; None where the record does not tell."""
+    max_tokens: int | None = None
+    max_model_len: int | None = None
+    recorded: Mapping[str, NDArray[np.int32]] = field(default_factory=dict)
+    """As Tokens.recorded, for this request; shape (len(output),)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where recorded requests come from, and what must be said beside every figure made from them."""
+
+    path: str
+    kind: Literal["run", "trial", "jsonl", "parquet", "text"]
+    temperature: float | None
+    """Of the sampling that gave the outputs; None is unknown. Above 0 a replay's meaning changes."""
+    ids: Literal["recorded", "server tokenizer", "tokenizer"] = "recorded"
+    """Whether the server reported the ids, or a tokenizer made them again from text."""
+
+
+@dataclass(frozen=True, slots=True)
+class RequestReplay:
+    """One request's counts."""
+
+    id: str
+    category: str
+    output_tokens: int
+    emitted_tokens: int
+    counters: SpecCounters
+    histogram: NDArray[np.int64]
+    """Rows (drafted, accepted, steps with both); shape (distinct, 3)."""
+    accepted_lengths: NDArray[np.int32] | None = None
+    """Asked for with per_position: draft tokens accepted if the context ended before each output token."""
+
+
+@dataclass(frozen=True, slots=True)
+class Replay:
+    """A drafter on a record."""
+
+    drafter: str
+    settings: Mapping[str, Any]
+    flags: str
+    """What turns the drafter on in its engine; empty if nothing does."""
+    origin: Origin
+    first_token: FirstToken
+    total: Acceptance
+    by_category: Mapping[str, Acceptance]
+    requests: tuple[RequestReplay, ...]
+    skipped: Mapping[str, int]
+    """Records that could not be replayed, counted by the reason."""
+    warnings: tuple[str, ...]
+    elapsed_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class SweepRow:
+    """One setting of a sweep."""
+
+    drafter: str
+    settings: Mapping[str, Any]
+    flags: str
+    counters: SpecCounters
+    tokens_per_step: float
+    pareto: bool
+    """No other row has both more tokens per step and more accepted per drafted token (or fewer drafted)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sweep:
+    """Many settings on one record, best first by tokens per step."""
+
+    origin: Origin
+    first_token: FirstToken
+    requests: int
+    output_tokens: int
+    rows: tuple[SweepRow, ...]
+    skipped: Mapping[str, int]
+    warnings: tuple[str, ...]
+    elapsed_s: float

@@ -1,0 +1,148 @@
+"""Steps: the decode steps that a server with this drafter would have made to emit a recorded output."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from breakeven.drafters.base import Draft, Drafter, Limits, Table, TableDrafter, Tree
+from breakeven.drafters.tokens import UNLIMITED, Tokens
+from breakeven.errors import UsageError
+
+
+@dataclass(frozen=True, slots=True)
+class Steps:
+    """The steps of some requests, one after another. A lossless drafter changes none of the tokens."""
+
+    counts: NDArray[np.int64]
+    """Steps of each request; shape (requests,)."""
+    at: NDArray[np.int64]
+    """The output position whose token the step would emit without a draft, counted through all requests as
+    in Tokens.positions; shape (steps,)."""
+    drafted: NDArray[np.int32]
+    """Shape (steps,)."""
+    accepted: NDArray[np.int32]
+    """Shape (steps,); clipped at the end of the record."""
+
+
+def step_through(drafter: Drafter[Any], tokens: Tokens, first: int) -> Steps:
+    """Step through each request after its `first` output tokens, in order.
+
+    Raises UsageError where a drafter of the user's own fails.
+    """
+    if isinstance(drafter, TableDrafter):
+        return walk_table(drafter.table(tokens), tokens, first)
+    found = [
+        one_request(drafter, ids, prompt_tokens, limits, first)
+        for (ids, prompt_tokens), limits in zip(tokens.contexts(), _limits(tokens), strict=True)
+    ]
+    joined = np.concatenate([np.zeros((0, 3), np.int64), *found])
+    counts = np.array([len(steps) for steps in found], np.int64)
+    at = joined[:, 0] + np.repeat(tokens.positions[:-1], counts)
+    return Steps(counts, at, joined[:, 1].astype(np.int32), joined[:, 2].astype(np.int32))
+
+
+def walk_table(table: Table, tokens: Tokens, first: int) -> Steps:
+    """The steps of requests whose drafts are known for every position."""
+    from breakeven.replay._walk import walk
+
+    at = np.empty(len(table.accepted), np.int64)
+    counts = np.empty(len(tokens), np.int64)
+    at = at[: walk(table.accepted, tokens.positions, first, at, counts)]
+    return Steps(counts, at, table.drafted[at], table.accepted[at])
+
+
+def table_of(drafter: Drafter[Any], tokens: Tokens) -> Table:
+    """What a drafter whose drafts depend on the tokens alone proposes at every output position."""
+    if isinstance(drafter, TableDrafter):
+        return drafter.table(tokens)
+    rows = []
+    for (ids, prompt_tokens), limits in zip(tokens.contexts(), _limits(tokens), strict=True):
+        drafter.begin(ids[:prompt_tokens], limits)
+        rows += [_drafted(drafter, ids, prompt_tokens, p, limits) for p in range(len(ids) - prompt_tokens)]
+        drafter.end(ids)
+    drafted, accepted = np.array(rows, np.int32).reshape(-1, 2).T
+    return Table(drafted, accepted)
+
+
+def one_request(
+    drafter: Drafter[Any], ids: NDArray[np.int32], prompt_tokens: int, limits: Limits, first: int
+) -> NDArray[np.int64]:
+    """Position, drafted and accepted tokens of each step of one request; shape (steps, 3)."""
+    ids = ids.view()
+    ids.flags.writeable = False
+    drafter.begin(ids[:prompt_tokens], limits)
+    steps = []
+    p = first
+    while prompt_tokens + p < len(ids):
+        drafted, accepted = _drafted(drafter, ids, prompt_tokens, p, limits)
+        if drafted:
+            drafter.accept(accepted)
+        steps.append((p, drafted, accepted))
+        p += accepted + 1
+    drafter.end(ids)
+    return np.array(steps, np.int64).reshape(-1, 3)
+
+
+def _drafted(
+    drafter: Drafter[Any], ids: NDArray[np.int32], prompt_tokens: int, p: int, limits: Limits
+) -> tuple[int, int]:
+    """Tokens drafted and accepted where the output so far is of p tokens."""
+    end = prompt_tokens + p
+    room = drafter.room(end, p, limits)
+    draft = _proposed(drafter, ids[:end], room) if room > 0 else ()
+    drafted = len(draft.tokens) if isinstance(draft, Tree) else len(draft)
+    return drafted, accepted_of(draft, ids[end:])
+
+
+def accepted_of(draft: Draft, following: Sequence[int] | NDArray[np.int32]) -> int:
+    """How many tokens of the draft the record goes on with: its longest prefix, or path in the tree."""
+    if isinstance(draft, Tree):
+        return _accepted_path(draft, following)
+    accepted = 0
+    for drafted, token in zip(draft, following, strict=False):
+        if drafted != token:
+            break
+        accepted += 1
+    return accepted
+
+
+def _accepted_path(tree: Tree, following: Sequence[int] | NDArray[np.int32]) -> int:
+    node, accepted = -1, 0
+    for token in following:
+        matching = (i for i, child in enumerate(tree.tokens) if tree.parents[i] == node and child == token)
+        child = next(matching, None)
+        if child is None:
+            break
+        node, accepted = child, accepted + 1
+    return accepted
+
+
+def _proposed(drafter: Drafter[Any], context: NDArray[np.int32], room: int) -> Draft:
+    try:
+        draft = drafter.propose(context, room)
+        return draft if isinstance(draft, Tree) else draft[:room]
+    except UsageError:
+        raise
+    except Exception as error:
+        if drafter.engine != Drafter.engine:
+            raise
+        raise UsageError(
+            f"{drafter.name} failed on a context of {len(context)} tokens "
+            f"({type(error).__name__}: {error}): mend its propose"
+        ) from error
+
+
+def _limits(tokens: Tokens) -> list[Limits]:
+    return [
+        Limits(_known(most), _known(room))
+        for most, room in zip(tokens.max_tokens, tokens.max_model_len, strict=True)
+    ]
+
+
+def _known(limit: int) -> int | None:
+    return None if limit == UNLIMITED else int(limit)

@@ -1,0 +1,141 @@
+"""Replay a record with many drafters and settings, and rank them."""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from breakeven.acceptance.counters import SpecCounters
+from breakeven.drafters.base import Drafter, TableDrafter
+from breakeven.errors import UsageError
+from breakeven.replay.batches import Batch, batches
+from breakeven.replay.grid import Setting
+from breakeven.replay.records import FirstToken, Sweep, SweepRow
+from breakeven.replay.run import FIRST, Progress, Task, as_used, check_found, is_compiled, slow, workers_for
+from breakeven.replay.sources import Source
+from breakeven.replay.steps import Steps, step_through, walk_table
+from breakeven.replay.tally import totals
+from breakeven.replay.workers import workers
+
+Size = tuple[int, int]
+"""Requests, and tokens of their outputs."""
+
+
+def sweep(
+    source: Source,
+    grid: Sequence[Setting],
+    *,
+    first_token: FirstToken = "prefill",  # noqa: S107
+    jobs: int | None = None,
+    ray: str | None = None,
+    progress: Progress = lambda done: None,
+) -> Sweep:
+    """Replay every setting of the grid; `progress` is told of the requests done, once for each setting.
+
+    Drafters that learn from one request for the next see the record in its order, each setting on one core
+    of this machine. Raises as `replay` does, and UsageError for an empty grid.
+    """
+    if not grid:
+        raise UsageError("there is nothing to sweep: name a drafter, a k and an n range")
+    began = time.monotonic()
+    tasks = [Task(name, tuple(settings.items()), FIRST[first_token]) for name, settings in grid]
+    drafters = {task: task.make() for task in tasks}
+    (requests, output_tokens), counters = _by_batch(source, drafters, jobs, ray, progress)
+    check_found(source, requests)
+    counters |= _in_turn(source, drafters, jobs, lambda: progress(requests))
+    emitted = output_tokens - requests * FIRST[first_token]
+    if not emitted:
+        raise UsageError("every output is one token, which the prefill gives: type --first-token replayed")
+    warnings = dict.fromkeys(warning for drafter in drafters.values() for warning in slow(drafter))
+    return Sweep(
+        source.origin,
+        first_token,
+        requests,
+        output_tokens,
+        ranked([_row(drafters[task], task, counters[task], emitted) for task in tasks]),
+        source.skipped,
+        (*source.warnings, *warnings),
+        time.monotonic() - began,
+    )
+
+
+Drafters = dict[Task, Drafter[Any]]
+Counters = dict[Task, SpecCounters]
+
+
+def _by_batch(
+    source: Source, drafters: Drafters, jobs: int | None, ray: str | None, progress: Progress
+) -> tuple[Size, Counters]:
+    """The counts of the drafters that learn nothing between requests."""
+    tasks = [task for task, drafter in drafters.items() if not drafter.learns]
+    threads = all(is_compiled(drafters[task]) for task in tasks)
+    requests = output_tokens = 0
+    sums: Counters = {}
+    for size, rows in workers_for(threads, jobs, ray).map(partial(_batch, tasks), batches(source)):
+        requests, output_tokens = requests + size[0], output_tokens + size[1]
+        sums = {task: sums[task] + row if task in sums else row for task, row in rows.items()}
+        progress(size[0] * len(tasks))
+    return (requests, output_tokens), sums
+
+
+def _batch(tasks: Sequence[Task], batch: Batch) -> tuple[Size, Counters]:
+    rows: Counters = {}
+    by_drafter = sorted(tasks, key=lambda task: (task.drafter, task.first))
+    for _, of_one in itertools.groupby(by_drafter, lambda task: (task.drafter, task.first)):
+        group = list(of_one)
+        rows |= zip(group, map(totals, _stepped(group, batch)), strict=True)
+    return (len(batch.ids), int(batch.tokens.positions[-1])), rows
+
+
+def _stepped(group: Sequence[Task], batch: Batch) -> Iterator[Steps]:
+    """The steps of each setting of one drafter; settings that can share an index do."""
+    drafters = [task.make() for task in group]
+    first = group[0].first
+    cls = type(drafters[0])
+    if not issubclass(cls, TableDrafter):
+        return (step_through(drafter, batch.tokens, first) for drafter in drafters)
+    tables = cls.tables(batch.tokens, [drafter.settings for drafter in drafters])
+    return (walk_table(table, batch.tokens, first) for table in tables)
+
+
+def _in_turn(source: Source, drafters: Drafters, jobs: int | None, done: Callable[[], None]) -> Counters:
+    """The counts of the drafters that learn: each setting goes through the whole record by itself."""
+    tasks = [task for task, drafter in drafters.items() if drafter.learns]
+    found: Counters = {}
+    results = workers(jobs, threads=False).map(partial(_whole, source), tasks) if tasks else ()
+    for task, counters in zip(tasks, results, strict=True):
+        found[task] = counters
+        done()
+    return found
+
+
+def _whole(source: Source, task: Task) -> SpecCounters:
+    drafter = task.make()
+    parts = [totals(step_through(drafter, batch.tokens, task.first)) for batch in batches(source)]
+    return sum(parts[1:], parts[0])
+
+
+def _row(drafter: Drafter[Any], task: Task, counters: SpecCounters, emitted: int) -> SweepRow:
+    per_step = emitted / (counters.steps or 1)
+    return SweepRow(task.drafter, as_used(drafter), drafter.flags(), counters, per_step, pareto=False)
+
+
+def ranked(rows: Sequence[SweepRow]) -> tuple[SweepRow, ...]:
+    """Best first by tokens per step, then by accepted per drafted; those on the Pareto front are marked.
+
+    On it is a row that no other row beats in the one without being behind in the other.
+    """
+    best_rate = -1.0
+    result = []
+    for row in sorted(rows, key=lambda row: (row.tokens_per_step, _rate(row)), reverse=True):
+        result.append(replace(row, pareto=_rate(row) > best_rate))
+        best_rate = max(best_rate, _rate(row))
+    return tuple(result)
+
+
+def _rate(row: SweepRow) -> float:
+    return row.counters.acceptance_rate or 0.0

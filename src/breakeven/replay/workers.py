@@ -1,0 +1,73 @@
+"""One function over many batches, in order: in this thread, or on all cores."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
+from typing import Protocol, TypeVar
+
+A = TypeVar("A")
+B = TypeVar("B")
+
+AHEAD = 2
+"""Batches read ahead per worker: enough to keep it busy, few enough to keep memory flat."""
+
+
+class Workers(Protocol):
+    """Where the work is done."""
+
+    def map(self, work: Callable[[A], B], items: Iterable[A]) -> Iterator[B]:
+        """`work` of each item, in the items' order; items are taken as workers become free."""
+        ...
+
+
+class Here:
+    """In the calling thread."""
+
+    def map(self, work: Callable[[A], B], items: Iterable[A]) -> Iterator[B]:
+        return map(work, items)
+
+
+class Pool:
+    """On several cores: threads for compiled loops, which give up the interpreter lock, else processes."""
+
+    def __init__(self, jobs: int, threads: bool) -> None:
+        self.jobs = jobs
+        self.threads = threads
+
+    def map(self, work: Callable[[A], B], items: Iterable[A]) -> Iterator[B]:
+        with self._executor() as executor:
+            try:
+                yield from in_order(lambda item: executor.submit(work, item), items, self.jobs * AHEAD)
+            finally:
+                executor.shutdown(cancel_futures=True)
+
+    def _executor(self) -> Executor:
+        if self.threads:
+            return ThreadPoolExecutor(self.jobs)
+        return ProcessPoolExecutor(self.jobs, mp_context=multiprocessing.get_context("spawn"))
+
+
+def in_order(submit: Callable[[A], Future[B]], items: Iterable[A], at_once: int) -> Iterator[B]:
+    """Results in the items' order, with at most so many items under way."""
+    waiting: deque[Future[B]] = deque()
+    for item in items:
+        waiting.append(submit(item))
+        if len(waiting) >= at_once:
+            yield waiting.popleft().result()
+    while waiting:
+        yield waiting.popleft().result()
+
+
+def workers(jobs: int | None, threads: bool) -> Workers:
+    """As many workers as asked for; None is one for each core that this process may use."""
+    jobs = jobs or cores()
+    return Here() if jobs == 1 else Pool(jobs, threads)
+
+
+def cores() -> int:
+    """Cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -1,0 +1,79 @@
+import time
+
+import pytest
+
+from breakeven.errors import EndpointError
+from breakeven.replay.cluster import Cluster
+from breakeven.replay.workers import Here, Pool, workers
+
+
+def square(x: int) -> int:
+    return x * x
+
+
+def slower_when_small(x: int) -> int:
+    time.sleep(0.02 if x < 2 else 0)
+    return x
+
+
+def fail_at_three(x: int) -> int:
+    if x == 3:
+        raise ValueError("three")
+    return x
+
+
+KINDS = [Here(), Pool(2, threads=True), Pool(2, threads=False)]
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=["here", "threads", "processes"])
+def test_results_come_in_the_order_of_the_items(kind):
+    assert list(kind.map(square, range(20))) == [x * x for x in range(20)]
+    assert list(kind.map(slower_when_small, range(6))) == list(range(6))
+    assert list(kind.map(square, [])) == []
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=["here", "threads", "processes"])
+def test_a_failure_comes_to_the_caller(kind):
+    results = kind.map(fail_at_three, range(10))
+    assert [next(results) for _ in range(3)] == [0, 1, 2]
+    with pytest.raises(ValueError, match="three"):
+        next(results)
+
+
+@pytest.mark.parametrize("kind", KINDS[:2], ids=["here", "threads"])
+def test_items_are_taken_only_a_few_ahead(kind):
+    taken = []
+
+    def endless():
+        while True:
+            taken.append(1)
+            yield 1
+
+    results = kind.map(square, endless())
+    next(results)
+    results.close() if hasattr(results, "close") else None
+    assert len(taken) <= 2 * 2 + 1
+
+
+def test_one_job_needs_no_pool():
+    assert isinstance(workers(1, threads=True), Here)
+    assert isinstance(workers(2, threads=True), Pool)
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Cluster:
+    pytest.importorskip("ray")
+    return Cluster("local")
+
+
+def test_a_ray_cluster_gives_the_same_in_order_until_one_fails(cluster: Cluster):
+    results = cluster.map(fail_at_three, range(5))
+    assert [next(results) for _ in range(3)] == [0, 1, 2]
+    with pytest.raises(ValueError, match="three"):
+        next(results)
+
+
+def test_where_no_cluster_is_the_error_says_what_to_type():
+    pytest.importorskip("ray")
+    with pytest.raises(EndpointError, match=r"no Ray cluster at 127\.0\.0\.1:1 .*--ray local"):
+        list(Cluster("127.0.0.1:1").map(square, range(3)))
