@@ -19,6 +19,7 @@ from breakeven.client.loop import running_loop_name
 from breakeven.client.openai import DEFAULT_ASK_FOR, DEFAULT_TIMEOUTS, AskFor, ask, get_text, preflight
 from breakeven.client.selfcheck import SelfCheck
 from breakeven.client.timeouts import Timeouts
+from breakeven.client.tokenise import keep_tokens
 from breakeven.client.transport import Pool
 from breakeven.errors import ConnectFailed, EndpointError, UsageError
 from breakeven.latency import request_latency
@@ -271,7 +272,9 @@ async def _record(
         )
         counted = None if before is None else between(before, await asker.page())
         end(report.self_check, None if earlier_ns else counted)
-    return load_run(writer.path)
+    run = load_run(writer.path)
+    await keep_tokens(asker.pool, asker.endpoint, run)
+    return run
 
 
 def _at_most(schedule: ClosedLoop | OpenLoop, n_requests: int) -> ClosedLoop | OpenLoop:

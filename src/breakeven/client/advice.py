@@ -64,6 +64,8 @@ def _advice(endpoint: Endpoint, url: str, status: int, detail: str, models: Sequ
 
 
 def _refused_field(detail: str) -> str:
+    if "max_tokens" in detail and ("max_model_len" in detail or "maximum context length" in detail):
+        return "prompt and reply do not fit into the model: lower --max-tokens or shorten the prompt"
     for name in OWN_FIELDS:
         if name in detail:
             return f"the server does not accept {name}: leave it out with --extra {name}=null"

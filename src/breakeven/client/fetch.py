@@ -1,9 +1,12 @@
-"""Plain GETs: /metrics, /v1/models and the like."""
+"""Whole documents: GETs of /metrics, /v1/models and the like, and POSTs of JSON that are answered at once."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from typing import Any
+
+import orjson
 
 from breakeven.client.advice import http_error, redirect_error, without_key
 from breakeven.client.endpoint import Endpoint
@@ -50,19 +53,38 @@ async def get_text(pool: Pool, endpoint: Endpoint, path: str, timeouts: Timeouts
 
     Raises HttpError for a status of 400 or above, ProtocolError for a redirect, and what `perform` raises.
     """
-    try:
-        document = await _fetch(pool, endpoint, endpoint.url_of(path), timeouts)
-    except EndpointError as error:
-        raise without_key(endpoint, error) from error.__cause__
+    document = await _document(pool, endpoint, Call(endpoint.url_of(path)), timeouts)
     return document.body.decode("utf-8", "replace")
 
 
-async def _fetch(pool: Pool, endpoint: Endpoint, url: str, timeouts: Timeouts) -> Document:
+async def post_json(
+    pool: Pool, endpoint: Endpoint, path: str, body: bytes, timeouts: Timeouts = GET_TIMEOUTS
+) -> dict[str, Any]:
+    """The JSON object that answers a JSON body. Raises as get_text does; ProtocolError for other answers."""
+    document = await _document(pool, endpoint, Call(endpoint.url_of(path), body), timeouts)
+    try:
+        answer = orjson.loads(document.body)
+    except orjson.JSONDecodeError:
+        answer = None
+    if not isinstance(answer, dict):
+        raise ProtocolError(f"{endpoint.url_of(path)} answered with what is no JSON object: check --url")
+    return answer
+
+
+async def _document(pool: Pool, endpoint: Endpoint, call: Call, timeouts: Timeouts) -> Document:
+    try:
+        return await _fetch(pool, endpoint, call, timeouts)
+    except EndpointError as error:
+        raise without_key(endpoint, error) from error.__cause__
+
+
+async def _fetch(pool: Pool, endpoint: Endpoint, call: Call, timeouts: Timeouts) -> Document:
     document = Document()
+    url = call.url
     limit_s = timeouts.connect_s + WHOLE * timeouts.first_token_s
     try:
         async with asyncio.timeout(limit_s):
-            await perform(pool, endpoint, Call(url), Exchange(document), timeouts)
+            await perform(pool, endpoint, call, Exchange(document), timeouts)
     except TimedOut as error:
         if error.phase == "connect":
             raise

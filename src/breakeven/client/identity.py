@@ -27,7 +27,7 @@ async def identify(pool: Pool, endpoint: Endpoint) -> ServerInfo:
 async def _identify(pool: Pool, endpoint: Endpoint) -> ServerInfo:
     version = await _json(pool, endpoint, "/version")
     if isinstance(version.get("version"), str):
-        return ServerInfo("vllm", version["version"])
+        return ServerInfo("vllm", version["version"], await _limits(pool, endpoint))
     props = await _json(pool, endpoint, "/props")
     if "build_info" in props or "default_generation_settings" in props:
         return ServerInfo("llama.cpp", _text(props.get("build_info")))
@@ -37,12 +37,22 @@ async def _identify(pool: Pool, endpoint: Endpoint) -> ServerInfo:
     return ServerInfo(await _owner(pool, endpoint))
 
 
+async def _limits(pool: Pool, endpoint: Endpoint) -> dict[str, int] | None:
+    """The flag of vLLM that its model card repeats: it cuts drafts."""
+    cards = [card for card in await _cards(pool, endpoint) if card.get("id") == endpoint.model]
+    length = cards[0].get("max_model_len") if cards else None
+    return {"max_model_len": length} if type(length) is int else None
+
+
 async def _owner(pool: Pool, endpoint: Endpoint) -> str | None:
     """The engine that /v1/models names, for servers behind a gateway that passes only /v1 on."""
-    models = (await _json(pool, endpoint, "/v1/models")).get("data")
-    entries = models if isinstance(models, list) else []
-    owners = [entry.get("owned_by") for entry in entries if isinstance(entry, dict)]
+    owners = [card.get("owned_by") for card in await _cards(pool, endpoint)]
     return next((engine for owner, engine in OWNERS.items() if owner in owners), None)
+
+
+async def _cards(pool: Pool, endpoint: Endpoint) -> list[dict[str, Any]]:
+    models = (await _json(pool, endpoint, "/v1/models")).get("data")
+    return [card for card in models if isinstance(card, dict)] if isinstance(models, list) else []
 
 
 async def _json(pool: Pool, endpoint: Endpoint, path: str) -> dict[str, Any]:

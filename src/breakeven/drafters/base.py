@@ -53,7 +53,7 @@ class Drafter(ABC, Generic[S]):
     summary: ClassVar[str] = ""
     """One line for `breakeven drafters`."""
     Config: ClassVar[type[Settings]]
-    learns: ClassVar[bool] = False
+    learns: bool = False
     """Keeps what it saw from one request to the next, so that the order of the requests matters."""
     steps_matter: ClassVar[bool] = False
     """A draft depends on where earlier steps ended, not only on the tokens: no per-position table exists."""

@@ -32,18 +32,30 @@ def drafter_class(name: str) -> type[Drafter[Any]]:
 
     Raises UsageError for a name that is neither, or a class that is no Drafter.
     """
-    path = BUILT_IN.get(name, name)
-    module, colon, attribute = path.partition(":")
-    if not colon:
+    if name not in BUILT_IN:
+        return _own_class(name)
+    module, _, attribute = BUILT_IN[name].partition(":")
+    found: type[Drafter[Any]] = getattr(importlib.import_module(module), attribute)
+    return found
+
+
+def _own_class(name: str) -> type[Drafter[Any]]:
+    module, _, attribute = name.partition(":")
+    if not (module and attribute) or module.startswith("."):
         raise UsageError(f"there is no drafter {name!r}: type one of {', '.join(BUILT_IN)}, or module:Class")
-    if name not in BUILT_IN and str(Path.cwd()) not in sys.path:
+    if str(Path.cwd()) not in sys.path:
         sys.path.insert(0, str(Path.cwd()))
     try:
         found = getattr(importlib.import_module(module), attribute)
-    except (ImportError, AttributeError) as error:
-        raise UsageError(f"cannot load the drafter {name} ({error}): type module:Class") from error
+    except Exception as error:
+        why = f"{type(error).__name__}: {error}"
+        raise UsageError(f"cannot load the drafter {name} ({why}): mend the module") from error
     if not (isinstance(found, type) and issubclass(found, Drafter)):
         raise UsageError(f"{name} is no Drafter: derive it from breakeven.Drafter")
+    lacking = [part for part in ("Config", "name") if not hasattr(found, part)]
+    lacking += sorted(found.__abstractmethods__)
+    if lacking:
+        raise UsageError(f"{name} has no {' nor '.join(lacking)}: define it in the class")
     return found
 
 

@@ -36,7 +36,7 @@ def default_grid(
     for name, k, (low, high) in itertools.product(drafters, ks, n_ranges):
         config = drafter_class(name).Config
         known = {field.name for field in fields(config)}
-        wanted = {"k": k, "min_n": low, "max_n": high, "n": high}
+        wanted = {"k": k, "min_k": 1, "min_n": low, "max_n": high, "n": high}
         settings = {key: value for key, value in wanted.items() if key in known}
         config(**settings)
         if (name, settings) not in grid:

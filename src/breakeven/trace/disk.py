@@ -4,6 +4,7 @@
     prompts.jsonl     the prompts as asked
     journal.jsonl     a row per request as JSON, appended after each; only while the run is unfinished
     requests.parquet  the same rows, once it is finished
+    tokens.jsonl      ids that the server's tokenizer made of the texts, where it reported none (tokens.py)
 
 Where both hold requests, the journal is the newer: it goes only after the parquet is in place.
 

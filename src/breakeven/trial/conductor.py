@@ -17,6 +17,7 @@ from breakeven.client.openai import DEFAULT_TIMEOUTS
 from breakeven.client.pool import Pool
 from breakeven.client.selfcheck import SelfCheck
 from breakeven.client.timeouts import Timeouts
+from breakeven.client.tokenise import keep_tokens
 from breakeven.compare.comparison import compare_traces
 from breakeven.compare.sequential import StoppingRule
 from breakeven.errors import BreakevenError, EndpointError, ServerError
@@ -24,7 +25,7 @@ from breakeven.latency import request_latency
 from breakeven.measure import Asker, Failures, MeasurePlan, closing, describe
 from breakeven.trace.journal import RunWriter
 from breakeven.trace.records import RequestTrace
-from breakeven.trace.run import RunMeta
+from breakeven.trace.run import RunMeta, load_run
 from breakeven.trial.plan import SIDES, Ask, TrialPlan, loads
 from breakeven.trial.result import TrialResult
 from breakeven.trial.store import SideRecord, TrialRecord, kept, load_trial, save_trial
@@ -91,6 +92,8 @@ async def conduct(
                 await trial.run()
             for name, end in ends.items():
                 end(trial.self_check(), asked[name].counted)
+        for name, asker in askers.items():
+            await keep_tokens(pool, asker.endpoint, load_run(out / name))
     return load_trial(out)
 
 

@@ -270,6 +270,7 @@ async def test_a_dead_server_says_what_to_do() -> None:
         (503, {"error": {"message": "Loading model"}}, "Loading model.*wait"),
         (400, {"error": {"message": "Unknown field stream_options"}}, "--extra stream_options=null"),
         (422, {"detail": [{"loc": ["body", "seed"], "msg": "extra seed"}]}, "--extra seed=null"),
+        (400, {"message": "max_tokens=9 cannot be greater than max_model_len=8"}, "lower --max-tokens"),
         (413, {}, "too large"),
         (418, {"error": {}}, "check --url"),
     ],

@@ -1,0 +1,42 @@
+"""What llama.cpp's lookup drafters share: how many draft tokens a step has room for, and their flags."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields
+
+from breakeven.drafters.base import Limits
+from breakeven.drafters.settings import Settings
+from breakeven.drafters.tokens import UNLIMITED
+
+ENGINE = "llama.cpp"
+SIZES = {"n": "size_n", "k": "size_m"}
+"""What ngram-simple, -map-k and -map-k4v call n and k."""
+
+
+def room(context_tokens: int, output_tokens: int, limits: Limits) -> int:
+    """Most tokens that a step may draft, as `get_n_draft_max` in tools/server/server-context.cpp has it.
+
+    context_tokens: prompt and output so far, the token sampled last included; output_tokens: the output's
+    part of them; limits.max_model_len: the context of one slot. The token sampled last and one after the
+    draft must fit the context; the draft and the token after it must fit the request. Below 1 the drafter is
+    not asked at all, so that it learns nothing in this step; a longer draft is cut after it was made.
+    """
+    most = UNLIMITED
+    if limits.max_model_len is not None:
+        most = limits.max_model_len - context_tokens - 1
+    if limits.max_tokens is not None:
+        most = min(most, limits.max_tokens - output_tokens - 1)
+    return most
+
+
+def flags(kind: str, settings: Settings, names: Mapping[str, str]) -> str:
+    """`--spec-type KIND`, then each setting as `--spec-KIND-NAME VALUE` (common/arg.cpp).
+
+    `names` has the engine's word for each setting that it calls otherwise.
+    """
+    words = ["--spec-type", kind]
+    for field in fields(settings):
+        name = names.get(field.name, field.name).replace("_", "-")
+        words += [f"--spec-{kind}-{name}", str(getattr(settings, field.name))]
+    return " ".join(words)

@@ -1,0 +1,109 @@
+"""JSON lines, plain or compressed (.gz, .zst), one at a time; or one JSON list, which is read whole."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+from pathlib import Path
+from typing import IO, Any, Literal
+
+import orjson
+import pyarrow as pa
+
+from breakeven.errors import UsageError
+from breakeven.replay.sources.rows import Row, Warn
+
+COMPRESSED = (".gz", ".zst", ".bz2")
+"""As pyarrow knows them by their endings."""
+_PEEK_BYTES = 65_536
+_UNREADABLE = (OSError, EOFError, ValueError, pa.ArrowException)
+_BOM = b"\xef\xbb\xbf"
+
+
+class JsonRows:
+    """Rows of JSON objects. Raises UsageError for a file that holds none."""
+
+    kind: Literal["jsonl"] = "jsonl"
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        beginning = self._beginning()
+        if b"\0" in beginning:
+            raise UsageError(f"{path} is binary: give JSON lines, parquet, or a run folder")
+        if not beginning.strip(_BOM + b" \t\r\n"):
+            raise UsageError(f"{path} is empty: give JSON lines, parquet, or a run folder")
+        self._is_list = beginning.lstrip(_BOM + b" \t\r\n").startswith(b"[")
+        warned: list[str] = []
+        first = next(self.read(warned.append), None)
+        if first is None:
+            raise UsageError("; ".join([f"{path} holds no whole record", *warned]))
+        self.columns = tuple(map(str, first.columns))
+
+    def read(self, warn: Warn) -> Iterator[Row]:
+        """A torn last line is left out with a warning. Raises UsageError for any other that is no object."""
+        return self._items() if self._is_list else self._lines(warn)
+
+    def _items(self) -> Iterator[Row]:
+        with self._open() as file:
+            try:
+                values = orjson.loads(file.read().removeprefix(_BOM))
+            except _UNREADABLE as error:
+                raise UsageError(f"{self.path} is no JSON list ({error}): mend it") from error
+        for number, value in enumerate(values, 1):
+            if not isinstance(value, dict):
+                raise UsageError(f"{self.path}, item {number}: not a JSON object")
+            yield Row(self.path, "item", number, value)
+
+    def _lines(self, warn: Warn) -> Iterator[Row]:
+        torn = 0
+        for number, line in self._raw_lines():
+            if torn:
+                raise UsageError(f"{self.path}, line {torn}: not JSON: mend or remove that line")
+            value = _loads(line)
+            if value is _TORN:
+                torn = number
+            elif isinstance(value, dict):
+                yield Row(self.path, "line", number, value)
+            else:
+                raise UsageError(f"{self.path}, line {number}: not a JSON object")
+        if torn:
+            warn(
+                f"{self.path}, line {torn}, the last, is no whole JSON and was left out: is the file cut off?"
+            )
+
+    def _raw_lines(self) -> Iterator[tuple[int, bytes]]:
+        """Lines that are not blank, with their numbers."""
+        number = 0
+        with self._open() as file:
+            try:
+                for number, line in enumerate(file, 1):
+                    text = line.removeprefix(_BOM) if number == 1 else line
+                    if not text.isspace():
+                        yield number, text
+            except _UNREADABLE as error:
+                raise UsageError(f"{self.path} is damaged after line {number} ({error})") from error
+
+    def _beginning(self) -> bytes:
+        with self._open() as file:
+            try:
+                return file.read(_PEEK_BYTES)
+            except _UNREADABLE as error:
+                raise UsageError(f"cannot read {self.path} ({error})") from error
+
+    def _open(self) -> IO[bytes]:
+        try:
+            if self.path.suffix in COMPRESSED:
+                return io.BufferedReader(pa.input_stream(str(self.path)))
+            return self.path.open("rb")
+        except _UNREADABLE as error:
+            raise UsageError(f"cannot read {self.path} ({error})") from error
+
+
+_TORN = object()
+
+
+def _loads(line: bytes) -> Any:
+    try:
+        return orjson.loads(line)
+    except orjson.JSONDecodeError:
+        return _TORN

@@ -1,0 +1,91 @@
+"""Parquet, a few rows at a time: only the columns that are used, and lists of integers as arrays."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Literal
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from breakeven.errors import UsageError
+from breakeven.replay.sources.columns import is_known
+from breakeven.replay.sources.rows import Row, Warn
+from breakeven.trace.disk import UNREADABLE
+
+MAGIC = b"PAR1"
+BATCH_ROWS = 8
+"""Held at once, so that memory is a few times the longest request."""
+BUFFER_BYTES = 1 << 20
+"""Read from a column at once; without it a whole row group would be."""
+
+
+class ParquetRows:
+    """Rows of a parquet file. Raises UsageError if it is damaged, or holds ids that are no integers."""
+
+    kind: Literal["parquet"] = "parquet"
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        try:
+            with pa.OSFile(os.fsencode(path), "rb") as file:
+                schema = pq.read_schema(file)
+        except UNREADABLE as error:
+            raise self._damaged(error) from error
+        self.columns = tuple(schema.names)
+        self._used = [field.name for field in schema if is_known(field.name) or _is_recorded(field.type)]
+        for field in schema:
+            if field.name in self._used and field.name.endswith("token_ids") and not _is_ids(field.type):
+                raise UsageError(f"{path}: `{field.name}` holds {field.type}: it must be lists of integers")
+
+    def read(self, warn: Warn) -> Iterator[Row]:
+        """Raises UsageError for damage."""
+        number = 0
+        try:
+            with pa.OSFile(os.fsencode(self.path), "rb") as file:
+                parquet = pq.ParquetFile(file, buffer_size=BUFFER_BYTES, pre_buffer=False)
+                for batch in parquet.iter_batches(BATCH_ROWS, columns=self._used, use_threads=False):
+                    columns = [_values(column) for column in batch.columns]
+                    for values in zip(*columns, strict=True):
+                        number += 1
+                        yield Row(
+                            self.path, "row", number, dict(zip(batch.schema.names, values, strict=True))
+                        )
+        except UNREADABLE as error:
+            raise self._damaged(error) from error
+
+    def _damaged(self, error: Exception) -> UsageError:
+        return UsageError(f"{self.path} is truncated or damaged ({error}): restore it from a copy")
+
+
+def _is_list(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind))
+
+
+def _is_ids(kind: pa.DataType) -> bool:
+    return _is_list(kind) and bool(pa.types.is_integer(kind.value_type))
+
+
+def _is_recorded(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_struct(kind)) and kind.get_field_index("acc_len") >= 0
+
+
+def _values(column: pa.Array) -> list[Any]:
+    """A Python value per row; arrays for lists of integers, also inside recorded acceptance."""
+    if _is_ids(column.type):
+        return [_array(value) for value in column]
+    if _is_recorded(column.type):
+        lengths = _values(column.field("acc_len"))
+        present = column.is_valid().to_pylist()
+        return [{"acc_len": value} if there else None for value, there in zip(lengths, present, strict=True)]
+    values: list[Any] = column.to_pylist()
+    return values
+
+
+def _array(value: pa.ListScalar) -> Any:
+    """None for null; a Python list if a null is inside, which is refused later, with its place."""
+    if not value.is_valid:
+        return None
+    return value.values.to_numpy() if value.values.null_count == 0 else value.as_py()
