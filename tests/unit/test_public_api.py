@@ -10,10 +10,12 @@ import pytest
 import breakeven
 
 PUBLIC = [
+    "Acceptance",
     "ApiKey",
     "BreakevenError",
     "ClosedLoop",
     "Comparison",
+    "Drafter",
     "Endpoint",
     "Event",
     "Interval",
@@ -22,11 +24,13 @@ PUBLIC = [
     "MeasurePlan",
     "OpenLoop",
     "Prompt",
+    "Replay",
     "RequestLatency",
     "RequestTrace",
     "Run",
     "RunSummary",
     "Sampling",
+    "Sweep",
     "Timeouts",
     "TrialPlan",
     "TrialResult",
@@ -40,10 +44,16 @@ PUBLIC = [
     "load_run",
     "load_trial",
     "measure_endpoint",
+    "open_source",
+    "replay_source",
     "request_latency",
     "summarize",
+    "sweep_source",
 ]
 HEAVY = (
+    "numba",
+    "ray",
+    "tokenizers",
     "torch",
     "transformers",
     "xllamacpp",

@@ -13,8 +13,10 @@ import click
 import orjson
 
 from breakeven.cli.compare import compare
+from breakeven.cli.drafters import drafters
 from breakeven.cli.measure import measure
 from breakeven.cli.models import models
+from breakeven.cli.replay import replay
 from breakeven.cli.show import show
 from breakeven.cli.trial import trial
 from breakeven.errors import BreakevenError, UsageError
@@ -38,7 +40,7 @@ def breakeven() -> None:
     """
 
 
-for verb in (measure, trial, compare, show, models):
+for verb in (measure, replay, trial, compare, show, drafters, models):
     breakeven.add_command(verb)
 
 

@@ -3,8 +3,9 @@
 Semantics from TensorRT-LLM, `tensorrt_llm/_torch/speculative/ngram.py` and `drafter.py` (the pool, padding),
 `tensorrt_llm/llmapi/llm_args.py` (settings and defaults).
 
-- Each step first files every n-gram of max_n to 1 tokens with the up to k tokens after it, for the part of the context whose continuations were cut short in the step before. Then it
-  drafts what is kept for the longest n-gram that the context ends with: the oldest, or the newest.
+- Each step first files every n-gram of max_n to 1 tokens with the up to k tokens after it, for the part of
+  the context whose continuations were cut short in the step before. Then it drafts what is kept for the
+  longest n-gram that the context ends with: the oldest, or the newest.
 - A continuation that is longer than others of its n-gram replaces them, but the one listed just after a
   removed one escapes: TensorRT-LLM removes from a list while it walks it. So it depends on where steps end.
 - A draft is padded with token 0 to k tokens. The padding is verified like the rest, and accepted where

@@ -43,7 +43,7 @@ class Task:
         return make_drafter(self.drafter, dict(self.settings))
 
 
-def replay(
+def replay_source(
     source: Source,
     drafter: str,
     settings: Mapping[str, Any],

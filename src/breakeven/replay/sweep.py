@@ -25,7 +25,7 @@ Size = tuple[int, int]
 """Requests, and tokens of their outputs."""
 
 
-def sweep(
+def sweep_source(
     source: Source,
     grid: Sequence[Setting],
     *,
@@ -37,7 +37,7 @@ def sweep(
     """Replay every setting of the grid; `progress` is told of the requests done, once for each setting.
 
     Drafters that learn from one request for the next see the record in its order, each setting on one core
-    of this machine. Raises as `replay` does, and UsageError for an empty grid.
+    of this machine. Raises as `replay_source` does, and UsageError for an empty grid.
     """
     if not grid:
         raise UsageError("there is nothing to sweep: name a drafter, a k and an n range")

@@ -57,6 +57,29 @@ _REPORT_TERMS = {
     "read": ("Read", "what one read from the network held: tokens of one read arrived together"),
 }
 
+_REPLAY_TERMS = {
+    "emitted_tokens": (
+        "Emitted tokens",
+        "output tokens that came out of decode steps; a first token that the prefill gives is none",
+    ),
+    "drafted_per_step": ("Drafted per step", "drafted tokens / all decode steps"),
+    "accepted_per_step": ("Accepted per step", "accepted draft tokens / all decode steps"),
+    "accepted_per_position": (
+        "Accepted at a position",
+        "drafts of which at least so many tokens were accepted; its share is of the drafts that were so long",
+    ),
+    "accepted_lengths": (
+        "Accepted lengths",
+        "of each output token: the draft tokens accepted if the context ended before it, cut at the end of "
+        "the record",
+    ),
+    "deciles": ("Tenth of the output", "steps by the tenth of their request's output in which they begin"),
+    "pareto": (
+        "Pareto front",
+        "settings than which no other has more tokens per step at an acceptance rate as high",
+    ),
+}
+
 
 @dataclass(frozen=True, slots=True)
 class Definition:
@@ -75,7 +98,13 @@ def _all() -> tuple[Definition, ...]:
 DEFINITIONS: tuple[Definition, ...] = _all()
 """Measured terms first, in the order of the modules that define them."""
 
+REPLAY_DEFINITIONS: tuple[Definition, ...] = (
+    *(definition for definition in DEFINITIONS if definition.key in counters.DEFINITIONS),
+    *(Definition(key, title, text) for key, (title, text) in _REPLAY_TERMS.items()),
+)
+"""Terms of a replay and of a sweep, those of acceptance first."""
 
-def texts() -> dict[str, str]:
+
+def texts(definitions: tuple[Definition, ...] = DEFINITIONS) -> dict[str, str]:
     """Definition by key, as the JSON output carries it."""
-    return {definition.key: definition.text for definition in DEFINITIONS}
+    return {definition.key: definition.text for definition in definitions}

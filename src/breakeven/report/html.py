@@ -1,85 +1,22 @@
-"""The trial as one self-contained page: it loads nothing, opens from disk, and trusts no text it shows."""
+"""The trial as one self-contained page."""
 
 from __future__ import annotations
 
-import base64
-import hashlib
-import json
-from functools import cache
-from importlib.resources import files
 from pathlib import Path
-from typing import Any
-
-import jinja2
-from markupsafe import Markup
 
 from breakeven.report.evidence import Evidence, read_evidence
 from breakeven.report.jsonout import trial_json
 from breakeven.report.page import context
-from breakeven.report.text import clean, line
-from breakeven.trace.files import storing, write_atomically
+from breakeven.report.standalone import render, write_page
 from breakeven.trial.result import TrialResult
 
 
 def write_trial_html(result: TrialResult, path: Path) -> None:
     """Write the page, whole or not at all. Raises StorageError if the disk does not take it."""
     page = trial_page(result, read_evidence(result.baseline.run_dir), read_evidence(result.candidate.run_dir))
-    with storing(path.parent):
-        write_atomically(path, lambda partial: _write(partial, page))
-
-
-def _write(path: Path, page: str) -> None:
-    path.write_text(page, encoding="utf-8", newline="\n")
+    write_page(page, path)
 
 
 def trial_page(result: TrialResult, baseline: Evidence, candidate: Evidence) -> str:
     """The page's HTML, with the figures of `trial_json` in it as data."""
-    style, script = _asset("style.css"), _asset("script.js")
-    return (
-        _environment()
-        .get_template("trial.html.j2")
-        .render(
-            context(result, baseline, candidate),
-            style=Markup(style),  # noqa: S704
-            script=Markup(script),  # noqa: S704
-            style_hash=Markup(_csp_hash(style)),  # noqa: S704
-            script_hash=Markup(_csp_hash(script)),  # noqa: S704
-            data=embedded(trial_json(result)),
-        )
-    )
-
-
-def embedded(data: Any) -> Markup:
-    """JSON in ASCII that cannot end the script element around it: `<`, `>` and `&` are escaped."""
-    text = json.dumps(data, separators=(",", ":"))
-    for character in "<>&":
-        text = text.replace(character, f"\\u{ord(character):04x}")
-    return Markup(text)  # noqa: S704
-
-
-def _csp_hash(content: str) -> str:
-    """The source expression that lets exactly this inline style or script run (CSP level 3, 2.3.1)."""
-    return f"sha256-{base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()}"
-
-
-def _asset(name: str) -> str:
-    return files("breakeven.report").joinpath("templates", name).read_text(encoding="utf-8")
-
-
-@cache
-def _environment() -> jinja2.Environment:
-    environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("breakeven.report"),
-        autoescape=True,
-        trim_blocks=True,
-        lstrip_blocks=True,
-        undefined=jinja2.StrictUndefined,
-        finalize=_harmless,
-    )
-    environment.filters["line"] = line
-    return environment
-
-
-def _harmless(value: Any) -> Any:
-    """Text loses its control characters before it is escaped; what the templates made is kept."""
-    return clean(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+    return render("trial.html.j2", context(result, baseline, candidate), trial_json(result))

@@ -63,7 +63,7 @@ def _print_table(table: list[Row], total: Row | None, confidence: float, console
 
 
 def _wide_table(table: list[Row], total: Row | None, confidence: float, with_category: bool) -> Table:
-    grid = _grid("prompt", ())
+    grid = new_grid("prompt", ())
     if with_category:
         grid.add_column("category", no_wrap=True, overflow="ellipsis")
     headers = ("baseline\ntok/s", "candidate\ntok/s", "change", f"{share(confidence)}\ninterval")
@@ -152,13 +152,13 @@ def print_run(run: Run, summary: RunSummary, console: Console) -> None:
 
 
 def _print_latencies(summary: RunSummary, console: Console) -> None:
-    _print_grid("ms", ("mean", "p50", "p90", "p99", "n"), runs.latencies(summary), console)
+    print_grid("ms", ("mean", "p50", "p90", "p99", "n"), runs.latencies(summary), console)
     for reason in runs.absences(summary):
         say(console, f"{ABSENT} {line(reason, 300)}", "dim")
     console.print()
 
 
-def _print_grid(
+def print_grid(
     first: str, others: Sequence[str], rows: Mapping[str, tuple[str, ...]], console: Console
 ) -> None:
     """A table; where its numbers would be cut, a paragraph for each row, as a cut number is a wrong one."""
@@ -168,13 +168,14 @@ def _print_grid(
             said = ", ".join(f"{header} {cell}" for header, cell in zip(others, cells, strict=True))
             say(console, f"{name} ({first}): {said}")
         return
-    grid = _grid(first, others)
+    grid = new_grid(first, others)
     for name, cells in rows.items():
         grid.add_row(Text(name), *(Text(cell) for cell in cells))
     console.print(grid)
 
 
-def _grid(first: str, others: Sequence[str]) -> Table:
+def new_grid(first: str, others: Sequence[str]) -> Table:
+    """A table without rows: names at the left, numbers under each other."""
     grid = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim")
     grid.add_column(first, no_wrap=True, overflow="ellipsis", min_width=NAME_COLUMNS)
     for header in others:
@@ -191,7 +192,7 @@ def _print_categories(run: Run, console: Console) -> None:
         for name, one in categories.items()
     }
     console.print()
-    _print_grid("category", ("requests", "TPOT ms", "tok/s"), rows, console)
+    print_grid("category", ("requests", "TPOT ms", "tok/s"), rows, console)
     say(console, "TPOT is the median; tok/s is the decode speed", "dim")
 
 

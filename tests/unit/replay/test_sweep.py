@@ -3,8 +3,8 @@ import pytest
 from breakeven.acceptance.counters import SpecCounters
 from breakeven.errors import UsageError
 from breakeven.replay.records import SweepRow
-from breakeven.replay.run import replay
-from breakeven.replay.sweep import ranked, sweep
+from breakeven.replay.run import replay_source
+from breakeven.replay.sweep import ranked, sweep_source
 from tests.unit.replay.small import COUNT_UP, Held, recorded
 from tests.unit.replay.test_run import LEARNING, many
 
@@ -13,17 +13,17 @@ GRID = [(name, {"k": k}) for name in (COUNT_UP, LEARNING) for k in (1, 2, 3)]
 
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_each_row_is_what_a_replay_of_that_setting_gives(jobs: int):
-    swept = sweep(many(), GRID, jobs=jobs)
+    swept = sweep_source(many(), GRID, jobs=jobs)
     assert len(swept.rows) == len(GRID)
     for row in swept.rows:
-        alone = replay(many(), row.drafter, row.settings)
+        alone = replay_source(many(), row.drafter, row.settings)
         assert row.counters == alone.total.counters
         assert row.tokens_per_step == alone.total.tokens_per_step
     assert (swept.requests, swept.output_tokens) == (40, sum(1 + i % 9 for i in range(40)))
 
 
 def test_rows_are_ranked_by_tokens_per_step():
-    rows = sweep(many(), GRID, jobs=1).rows
+    rows = sweep_source(many(), GRID, jobs=1).rows
     assert [row.tokens_per_step for row in rows] == sorted((r.tokens_per_step for r in rows), reverse=True)
 
 
@@ -51,15 +51,16 @@ def test_of_equals_one_is_on_the_front():
 
 def test_progress_counts_each_setting():
     done: list[int] = []
-    sweep(many(10), GRID, jobs=1, progress=done.append)
+    sweep_source(many(10), GRID, jobs=1, progress=done.append)
     assert sum(done) == 10 * len(GRID)
 
 
 def test_what_cannot_be_swept_is_refused():
     with pytest.raises(UsageError, match="nothing to sweep"):
-        sweep(many(), [])
+        sweep_source(many(), [])
     with pytest.raises(UsageError, match="every output is one token"):
-        sweep(Held([recorded([1], [2])]), GRID, jobs=1)
+        sweep_source(Held([recorded([1], [2])]), GRID, jobs=1)
     with pytest.raises(UsageError, match="holds no request to replay"):
-        sweep(Held([]), GRID, jobs=1)
-    assert sweep(Held([recorded([1], [2])]), GRID, first_token="replayed", jobs=1).rows[0].tokens_per_step == 1
+        sweep_source(Held([]), GRID, jobs=1)
+    swept = sweep_source(Held([recorded([1], [2])]), GRID, first_token="replayed", jobs=1)
+    assert swept.rows[0].tokens_per_step == 1

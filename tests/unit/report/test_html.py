@@ -12,8 +12,9 @@ import pytest
 from breakeven.errors import StorageError
 from breakeven.report.definitions import DEFINITIONS
 from breakeven.report.evidence import Evidence
-from breakeven.report.html import embedded, trial_page, write_trial_html
+from breakeven.report.html import trial_page, write_trial_html
 from breakeven.report.jsonout import trial_json
+from breakeven.report.standalone import embedded
 from breakeven.trial.result import TrialResult
 from breakeven.units import change, rate
 from tests.unit.report.builders import HOSTILE, result, run_on_disk, traces

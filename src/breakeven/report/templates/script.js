@@ -30,4 +30,36 @@
     pick();
     choice.hidden = false;
   }
+
+  const cell = (row, column) => {
+    const text = row.cells[column].textContent.trim();
+    const number = Number.parseFloat(text.replaceAll(",", ""));
+    return Number.isNaN(number) ? text : number;
+  };
+  const compare = (a, b) => {
+    if (typeof a === "number" && typeof b === "number") return a - b;
+    return typeof a === typeof b ? a.localeCompare(b, undefined, { numeric: true }) : typeof a === "number" ? 1 : -1;
+  };
+  for (const table of document.querySelectorAll(".sortable")) {
+    const headings = [...table.tHead.rows[0].cells];
+    for (const [column, heading] of headings.entries()) {
+      const order = document.createElement("button");
+      order.type = "button";
+      order.className = "order";
+      order.textContent = "⇅";
+      order.setAttribute("aria-label", `order by ${heading.textContent}`);
+      heading.append(" ", order);
+      order.addEventListener("click", () => {
+        const first = heading.classList.contains("text") ? "ascending" : "descending";
+        const other = first === "ascending" ? "descending" : "ascending";
+        const now = heading.getAttribute("aria-sort") === first ? other : first;
+        for (const each of headings) each.removeAttribute("aria-sort");
+        heading.setAttribute("aria-sort", now);
+        const sign = now === "ascending" ? 1 : -1;
+        const rows = [...table.tBodies[0].rows];
+        rows.sort((a, b) => sign * compare(cell(a, column), cell(b, column)));
+        table.tBodies[0].append(...rows);
+      });
+    }
+  }
 })();

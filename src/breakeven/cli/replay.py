@@ -1,0 +1,174 @@
+"""`breakeven replay`: what a drafter would have drafted on recorded tokens, and how much of it accepted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from breakeven.cli import options
+from breakeven.cli.drafter_options import Numbers, Ranges, drafter_settings
+from breakeven.cli.output import stderr, stdout
+from breakeven.errors import StorageError, UsageError
+from breakeven.report.progress import progress
+
+if TYPE_CHECKING:
+    from breakeven.replay.records import Replay, Sweep
+    from breakeven.replay.sources import Source
+
+Record = TypeVar("Record")
+SWEEP_PAGE = "sweep.html"
+"""In the folder that was swept."""
+OF_A_SWEEP = ("drafters", "ks", "n_ranges")
+OF_ONE_DRAFTER = ("drafter", "k", "n", "min_n", "max_n", "setting", "per_position")
+
+
+@click.command()
+@click.argument("record", type=click.Path(path_type=Path))
+@click.option("--drafter", metavar="NAME", help="Of `breakeven drafters`, or your own class as module:Class.")
+@click.option("--k", type=int, help="Most tokens of a draft.")
+@click.option("--n", type=int, help="Tokens of the n-gram that is looked up.")
+@click.option("--min-n", type=int, help="Shortest n-gram that is looked up, …")
+@click.option("--max-n", type=int, help="… and the longest.")
+@click.option("--set", "setting", multiple=True, metavar="NAME=VALUE", help="Any setting of the drafter.")
+@click.option(
+    "--tokenizer",
+    type=click.Path(path_type=Path),
+    help="tokenizer.json, or its folder, for text without ids.",
+)
+@click.option(
+    "--first-token",
+    type=click.Choice(["prefill", "replayed"]),
+    default="prefill",
+    show_default=True,
+    help="Who gives each first output token: the server's prefill, or the first step.",
+)
+@click.option("--per-position", is_flag=True, help="Also what is accepted from each output token on.")
+@click.option("--sweep", is_flag=True, help="Many settings instead of one, ranked.")
+@click.option(
+    "--drafters", metavar="NAMES", help="Those to sweep, parted by commas [default: all with flags]."
+)
+@click.option("--ks", type=Numbers(), help="Draft lengths to sweep, such as 1-16.")
+@click.option("--n-ranges", type=Ranges(), help="Shortest and longest n-grams to sweep, such as 2-4,3-5.")
+@click.option("--jobs", type=click.IntRange(min=1), help="Cores to use [default: all].")
+@click.option("--ray", metavar="ADDRESS", help="A Ray cluster to use instead, or local.")
+@click.option(
+    "--html",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help=f"Write the report as one HTML file [default of a folder's sweep: {SWEEP_PAGE} in it].",
+)
+@options.json_option
+def replay(record: Path, **values: Any) -> None:
+    """How often would this drafter be right on my outputs? Exact, from recorded tokens, without a server.
+
+    RECORD is a run or trial folder, or a file of JSON lines or parquet that holds token ids.
+
+    \b
+    breakeven replay runs/measure-20260101-120000 --drafter vllm-ngram --k 5 --min-n 2 --max-n 4
+    breakeven replay outputs.jsonl --sweep --ks 1-16 --n-ranges 2-4,3-5 --html sweep.html
+    breakeven replay texts.parquet --tokenizer tokenizer.json --drafter llamacpp-ngram-simple --json
+    """
+    if values["sweep"]:
+        _refuse(values, OF_ONE_DRAFTER, "--sweep takes --drafters, --ks and --n-ranges: leave out {}")
+        _sweep(record, values)
+    else:
+        _refuse(values, OF_A_SWEEP, "{} belongs to a sweep: type --sweep too")
+        _replay(record, values)
+
+
+def _refuse(values: Mapping[str, Any], names: tuple[str, ...], message: str) -> None:
+    for name in names:
+        if values[name] not in (None, False, ()):
+            option = "set" if name == "setting" else name.replace("_", "-")
+            raise UsageError(message.format(f"--{option}"))
+
+
+def _replay(path: Path, values: Mapping[str, Any]) -> None:
+    from breakeven.replay.run import replay_source
+    from breakeven.report.replay_html import write_replay_html
+    from breakeven.report.replay_json import replay_json
+    from breakeven.report.replay_terminal import print_replay
+
+    if values["drafter"] is None:
+        raise UsageError(
+            "name a drafter, such as --drafter vllm-ngram (breakeven drafters lists them), or --sweep"
+        )
+    settings = drafter_settings(values)
+    source = _open(path, values)
+    with _shown("replay") as advance:
+        done: Replay = replay_source(
+            source,
+            values["drafter"],
+            settings,
+            first_token=values["first_token"],
+            per_position=values["per_position"],
+            jobs=values["jobs"],
+            ray=values["ray"],
+            progress=advance,
+        )
+    report = _written(write_replay_html, done, values["html"])
+    if values["as_json"]:
+        options.print_json(replay_json(done))
+    else:
+        print_replay(done, stdout(), report)
+
+
+def _sweep(path: Path, values: Mapping[str, Any]) -> None:
+    from breakeven.replay.grid import default_grid
+    from breakeven.replay.sweep import sweep_source
+    from breakeven.report.replay_html import write_sweep_html
+    from breakeven.report.replay_json import sweep_json
+    from breakeven.report.replay_terminal import print_sweep
+
+    asked: dict[str, Any] = {name: values[name] for name in OF_A_SWEEP if values[name] is not None}
+    if "drafters" in asked:
+        asked["drafters"] = [name for word in asked["drafters"].split(",") if (name := word.strip())]
+    grid = default_grid(**asked)
+    source = _open(path, values)
+    with _shown("sweep, requests × settings") as advance:
+        done: Sweep = sweep_source(
+            source,
+            grid,
+            first_token=values["first_token"],
+            jobs=values["jobs"],
+            ray=values["ray"],
+            progress=advance,
+        )
+    report = _written(write_sweep_html, done, values["html"], path / SWEEP_PAGE if path.is_dir() else None)
+    if values["as_json"]:
+        options.print_json(sweep_json(done))
+    else:
+        print_sweep(done, stdout(), report)
+
+
+def _open(path: Path, values: Mapping[str, Any]) -> Source:
+    from breakeven.replay.sources import open_source
+
+    return open_source(path, values["tokenizer"])
+
+
+@contextmanager
+def _shown(what: str) -> Iterator[Callable[[int], None]]:
+    with progress(what, None, stderr()) as ticker:
+        yield lambda done: ticker.advance(done)
+
+
+def _written(
+    write: Callable[[Record, Path], None], record: Record, asked: Path | None, otherwise: Path | None = None
+) -> str | None:
+    """Where the page was written. A folder that takes none costs no result unless the page was asked for."""
+    path = asked or otherwise
+    if path is None:
+        return None
+    try:
+        write(record, path)
+    except StorageError as error:
+        if asked:
+            raise
+        click.echo(f"breakeven: no report: {error}", err=True)
+        return None
+    return str(path)

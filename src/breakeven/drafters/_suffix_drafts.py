@@ -1,0 +1,189 @@
+"""Drafts from suffix trees: compiled loops that look up the best path and step through a recorded request."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from breakeven.drafters._suffix_arrays import (
+    ACTIVE,
+    ACTIVE_DEPTH,
+    COUNT,
+    DEPTH,
+    FED,
+    FIRST_COUNT,
+    FIRST_NODE,
+    FIRST_TOKEN,
+    LINK,
+    MATCH,
+    MATCH_DEPTH,
+    MAX_DEPTH,
+    ROOT,
+    TreeArrays,
+)
+from breakeven.drafters._suffix_jit import inlined, kernel
+from breakeven.drafters._suffix_nodes import append, look_up, suffix_node
+
+Ids = NDArray[np.int32]
+
+ROUNDING = 1.001
+"""More than a sum of some thousand single precision numbers gains by rounding."""
+
+DONE, OWN_FULL, CACHED_FULL = range(3)
+"""What replay_request returns: all ids are fed, or a tree's arrays are too small."""
+
+
+@kernel
+def look_up_all(tree: TreeArrays, tokens: Ids) -> None:
+    """The context goes on by tokens that are not appended to the tree."""
+    for token in tokens:
+        look_up(tree, token)
+
+
+@kernel
+def feed(tree: TreeArrays, text: Ids) -> bool:
+    """Append what the text has more than the tokens fed already. False if the arrays are too small."""
+    for at in range(tree.state[FED], len(text)):
+        if not append(tree, text[at]):
+            return False
+        tree.state[FED] = at + 1
+        if tree.state[ACTIVE_DEPTH] < tree.state[MAX_DEPTH]:
+            look_up(tree, text[at])
+        else:
+            tree.state[MATCH], tree.state[MATCH_DEPTH] = tree.state[ACTIVE], tree.state[ACTIVE_DEPTH]
+    return True
+
+
+@kernel
+def propose(
+    own: TreeArrays,
+    cached: TreeArrays,
+    context_tokens: int,
+    limits: Ids,
+    room: int,
+    min_prob: np.float32,
+    draft: Ids,
+) -> int:
+    """Write the better of two trees' drafts and return its length. The own wins a tie.
+
+    limits[m] is the most tokens to draft after a match of m tokens, limits[0] the m that allows most; room
+    is the most tokens after any.
+    """
+    longest = min(context_tokens, own.state[MAX_DEPTH]) - 1
+    depth = min(longest, own.state[MATCH_DEPTH])
+    node = suffix_node(own, own.state[MATCH], depth)
+    best, own_node, own_tokens = best_draft(own, node, depth, limits, room, min_prob, np.float32(0))
+    depth = min(longest, cached.state[MATCH_DEPTH])
+    node = suffix_node(cached, cached.state[MATCH], depth)
+    best, node, tokens = best_draft(cached, node, depth, limits, room, min_prob, best)
+    if node != ROOT:
+        return write_draft(cached, node, tokens, min_prob, draft)
+    return write_draft(own, own_node, own_tokens, min_prob, draft)
+
+
+@inlined
+def best_draft(
+    tree: TreeArrays, node: int, depth: int, limits: Ids, room: int, min_prob: np.float32, best: np.float32
+) -> tuple[np.float32, int, int]:
+    """Of matches of 1 to `depth` tokens, `node` the longest one's, the one whose draft scores more than
+    `best`.
+
+    Returns the score, the match's node and the most tokens to draft; the node is ROOT if none scores more. A
+    node's sequences share one path: the length that allows most tokens decides (limits rises to limits[0],
+    then falls).
+    """
+    found, tokens = ROOT, 0
+    while node != ROOT:
+        shortest = tree.nodes[tree.nodes[node, LINK], DEPTH] + 1
+        limit = min(room, limits[min(max(limits[0], shortest), depth)])
+        if limit > best:
+            score, needed = _score(tree, node, limit, min_prob, best)
+            if score > best:
+                best, found, tokens = score, node, min(room, limits[_longest(limits, depth, needed)])
+        depth = shortest - 1
+        node = tree.nodes[node, LINK]
+    return best, found, tokens
+
+
+@inlined
+def _score(
+    tree: TreeArrays, node: int, limit: int, min_prob: np.float32, best: np.float32
+) -> tuple[np.float32, int]:
+    """Sum of the path's probabilities, in single precision as in Arctic, and the tokens that reach it.
+
+    Stops early, with less than `best`, where no continuation can reach that.
+    """
+    score, prob, needed = np.float32(0), np.float32(1), 0
+    for length in range(1, limit + 1):
+        if tree.nodes[node, FIRST_TOKEN] < 0:
+            break
+        prob = prob * (np.float32(tree.nodes[node, FIRST_COUNT]) / np.float32(tree.nodes[node, COUNT]))
+        if prob < min_prob or score + (limit + 1 - length) * prob * ROUNDING < best:
+            break
+        if score + prob > score:
+            needed = length
+        score = score + prob
+        node = tree.nodes[node, FIRST_NODE]
+    return score, needed
+
+
+@inlined
+def _longest(limits: Ids, depth: int, needed: int) -> int:
+    """The longest match, from `depth` down, that allows the tokens needed: it wins a tie against shorter
+    ones."""
+    while limits[depth] < needed:
+        depth -= 1
+    return depth
+
+
+@inlined
+def write_draft(tree: TreeArrays, node: int, limit: int, min_prob: np.float32, draft: Ids) -> int:
+    """Write the draft of best_draft; returns its length."""
+    prob = np.float32(1)
+    for length in range(limit):
+        if tree.nodes[node, FIRST_TOKEN] < 0:
+            return length
+        prob = prob * (np.float32(tree.nodes[node, FIRST_COUNT]) / np.float32(tree.nodes[node, COUNT]))
+        if prob < min_prob:
+            return length
+        draft[length] = tree.nodes[node, FIRST_TOKEN]
+        node = tree.nodes[node, FIRST_NODE]
+    return limit
+
+
+@kernel
+def replay_request(
+    own: TreeArrays,
+    cached: TreeArrays,
+    caching: bool,
+    ids: Ids,
+    prompt: int,
+    max_model_len: int,
+    cursor: NDArray[np.int64],
+    every: bool,
+    limits: Ids,
+    min_prob: np.float32,
+    draft: Ids,
+    drafted: Ids,
+    accepted: Ids,
+) -> int:
+    """Step through a request's ids; drafted and accepted are those of its output positions.
+
+    cursor[0] is where the next token is fed, cursor[1] where the next draft is made: after every token, or
+    where the accepted ones end. OWN_FULL or CACHED_FULL: grow that tree and call again.
+    """
+    for at in range(cursor[0], len(ids)):
+        cursor[0] = at
+        if at == cursor[1]:
+            room = max(max_model_len - at - 1, 0)
+            n = propose(own, cached, at, limits, room, min_prob, draft)
+            right = 0
+            while right < n and at + right < len(ids) and ids[at + right] == draft[right]:
+                right += 1
+            drafted[at - prompt], accepted[at - prompt] = n, right
+            cursor[1] = at + 1 if every else at + 1 + right
+        if not feed(own, ids[: at + 1]):
+            return OWN_FULL
+        if caching and not feed(cached, ids[prompt : at + 1]):
+            return CACHED_FULL
+    return DONE

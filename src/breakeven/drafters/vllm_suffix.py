@@ -1,0 +1,182 @@
+"""vLLM's suffix decoding: Arctic Inference's suffix trees, of the request itself and of earlier outputs."""
+
+from __future__ import annotations
+
+import json
+from collections import deque
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from breakeven.drafters._suffix_drafts import DONE, OWN_FULL, propose, replay_request
+from breakeven.drafters._suffix_tree import SuffixTree
+from breakeven.drafters.base import Ids, Limits, Table, TableDrafter
+from breakeven.drafters.settings import Settings, setting
+from breakeven.drafters.tokens import Tokens
+
+
+@dataclass(frozen=True, slots=True)
+class VllmSuffixSettings(Settings):
+    """Defaults and limits of vLLM 0.32's SpeculativeConfig, where the names but k's begin with
+    suffix_decoding_."""
+
+    k: int | None = setting(
+        None, "num_speculative_tokens: most tokens to draft; None is max_tree_depth", low=1
+    )
+    max_tree_depth: int = setting(24, "longest token sequence counted: match and draft together", low=1)
+    max_cached_requests: int = setting(
+        10000, "outputs in the global tree, the oldest leaves; 0 is none", low=0
+    )
+    max_spec_factor: float = setting(1.0, "tokens drafted at most for each token matched", low=0)
+    min_token_prob: float = setting(0.1, "least estimated probability of a drafted token", low=0, high=1)
+
+
+class VllmSuffix(TableDrafter[VllmSuffixSettings]):
+    """Drafts the path with the highest sum of estimated probabilities, over all lengths of match in both
+    trees.
+
+    Requests follow one another. A server that works on several at once has the beginnings of their outputs
+    in its global tree, and drafts a little differently. Two effects of steps are left out: vLLM does not
+    count the tokens of a last step that reaches max_model_len, and does count draft tokens accepted after a
+    stop token.
+    """
+
+    name: ClassVar[str] = "vllm-suffix"
+    engine: ClassVar[str] = "vllm"
+    summary: ClassVar[str] = "suffix trees of the request and of earlier outputs (Arctic Inference)"
+    Config = VllmSuffixSettings
+
+    def __init__(self, settings: VllmSuffixSettings) -> None:
+        super().__init__(settings)
+        self.learns = settings.max_cached_requests > 0
+        self._k = settings.k or settings.max_tree_depth
+        self._limits = _limits(settings, self._k)
+        self._min_prob = np.float32(settings.min_token_prob)
+        self._draft = np.zeros(self._k, np.int32)
+        self._own = SuffixTree(settings.max_tree_depth)
+        self._cached = SuffixTree(settings.max_tree_depth)
+        self._outputs: deque[Ids] = deque()
+        self._prompt = 0
+
+    def begin(self, prompt: Ids, limits: Limits) -> None:
+        """Start an own tree, and make room for one more output in the global tree."""
+        prompt = np.ascontiguousarray(prompt, np.int32)
+        self._prompt = len(prompt)
+        self._own.clear()
+        self._own.feed(prompt)
+        while len(self._outputs) >= max(self.settings.max_cached_requests, 1):
+            self._cached.remove(self._outputs.popleft())
+        self._cached.begin()
+        self._cached.look_up(prompt[-self.settings.max_tree_depth :])
+
+    def propose(self, context: Ids, room: int) -> list[int]:
+        """The draft after the context, of which the tokens that are new since the last call are counted
+        first."""
+        context = np.ascontiguousarray(context, np.int32)
+        self._feed(context)
+        room = max(0, min(room, self._k))
+        trees = self._own.arrays, self._cached.arrays
+        n = propose(*trees, len(context), self._limits, room, self._min_prob, self._draft)
+        return [int(token) for token in self._draft[:n]]
+
+    def end(self, context: Ids) -> None:
+        """Keep the output for the requests that follow."""
+        context = np.ascontiguousarray(context, np.int32)
+        self._feed(context)
+        self._keep(context[self._prompt :])
+
+    def room(self, context_tokens: int, output_tokens: int, limits: Limits) -> int:
+        """Context, draft and the token that its verification adds fit max_model_len."""
+        if limits.max_model_len is None:
+            return super().room(context_tokens, output_tokens, limits)
+        return limits.max_model_len - context_tokens - 1
+
+    def flags(self) -> str:
+        """The --speculative-config of `vllm serve`."""
+        config = {
+            "method": "suffix",
+            "num_speculative_tokens": self._k,
+            "suffix_decoding_max_tree_depth": self.settings.max_tree_depth,
+            "suffix_decoding_max_cached_requests": self.settings.max_cached_requests,
+            "suffix_decoding_max_spec_factor": self.settings.max_spec_factor,
+            "suffix_decoding_min_token_prob": self.settings.min_token_prob,
+        }
+        return f"--speculative-config '{json.dumps(config)}'"
+
+    def table(self, tokens: Tokens) -> Table:
+        """The draft at every output position. The outputs stay in the global tree for the next call."""
+        return self._replay(tokens, every=True, first=0)
+
+    def stepped(self, tokens: Tokens, skip_first: bool) -> Table:
+        """As `table`, but drafts are made only where steps fall; the other positions are 0.
+
+        skip_first: the first step follows each output's first token, which a server's prefill gives.
+        """
+        return self._replay(tokens, every=False, first=int(skip_first))
+
+    def _replay(self, tokens: Tokens, every: bool, first: int) -> Table:
+        positions = tokens.positions
+        if self.learns:
+            self._cached.reserve(int(positions[-1]))
+        drafted, accepted = np.zeros(int(positions[-1]), np.int32), np.zeros(int(positions[-1]), np.int32)
+        for r, (ids, prompt) in enumerate(tokens.contexts()):
+            rows = slice(int(positions[r]), int(positions[r + 1]))
+            self.begin(ids[:prompt], Limits())
+            self._own.reserve(len(ids) - prompt)
+            cursor = np.array([prompt, prompt + first], np.int64)
+            self._step(ids, int(tokens.max_model_len[r]), cursor, every, drafted[rows], accepted[rows])
+            self._keep(ids[prompt:])
+        return Table(drafted, accepted)
+
+    def _step(
+        self,
+        ids: Ids,
+        max_model_len: int,
+        cursor: NDArray[np.int64],
+        every: bool,
+        drafted: Ids,
+        accepted: Ids,
+    ) -> None:
+        search = self._limits, self._min_prob
+        while True:
+            trees = self._own.arrays, self._cached.arrays
+            full = replay_request(
+                *trees,
+                self.learns,
+                ids,
+                self._prompt,
+                max_model_len,
+                cursor,
+                every,
+                *search,
+                self._draft,
+                drafted,
+                accepted,
+            )
+            if full == DONE:
+                return
+            (self._own if full == OWN_FULL else self._cached).grow()
+
+    def _feed(self, context: Ids) -> None:
+        self._own.feed(context)
+        if self.learns:
+            self._cached.feed(context[self._prompt :])
+
+    def _keep(self, output: Ids) -> None:
+        if self.learns:
+            self._outputs.append(output.copy())
+
+
+def _limits(settings: VllmSuffixSettings, k: int) -> Ids:
+    """Most tokens to draft after each match length 1 … max_tree_depth − 1; [0] is the length that allows
+    most.
+
+    A match of m tokens allows int(m × factor + 1e-6), the product in single precision (Arctic Inference
+    0.3.0, SuffixTree::speculate), and no path leads deeper than max_tree_depth.
+    """
+    depth, factor = settings.max_tree_depth, np.float32(settings.max_spec_factor)
+    limits = [int(min(k, depth - m, float(np.float32(m) * factor) + 1e-6)) for m in range(depth)]
+    limits[0] = max(range(1, depth), key=limits.__getitem__, default=0)
+    return np.array(limits, np.int32)

@@ -1,0 +1,278 @@
+"""`breakeven replay` and `breakeven drafters` as typed: kinds of input, JSON, exit codes, bad input."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow
+import pyarrow.parquet
+import pytest
+from tokenizers import Tokenizer
+from tokenizers.models import WordLevel
+from tokenizers.pre_tokenizers import WhitespaceSplit
+
+from breakeven.servers.fake import FakeServer, vllm_script
+from tests.e2e.command import Ends, breakeven, run_ahead, write_prompts
+
+NGRAM = ("--drafter", "vllm-ngram", "--k", 3, "--min-n", 2, "--max-n", 2)
+RECORDS: Sequence[Mapping[str, Any]] = (
+    {
+        "id": "copy",
+        "category": "copy",
+        "prompt_token_ids": [1, 2, 3, 4],
+        "generated_token_ids": [1, 2, 3, 4, 9, 9],
+    },
+    {"id": "other", "category": "new", "prompt_token_ids": [1, 2], "generated_token_ids": [5, 6, 7]},
+)
+"""Of `copy`, with k 3 and n 2: a step without a draft, one with 3 4 1 of which 3 4 are right, one without."""
+
+
+def write_jsonl(path: Path, records: Sequence[Mapping[str, Any]] = RECORDS) -> Path:
+    path.write_text("".join(json.dumps(record) + "\n" for record in records))
+    return path
+
+
+@pytest.fixture(scope="module")
+def inputs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The same two records as JSON lines, as parquet, and as text with a tokenizer."""
+    folder = tmp_path_factory.mktemp("inputs")
+    write_jsonl(folder / "ids.jsonl")
+    pyarrow.parquet.write_table(pyarrow.Table.from_pylist(list(RECORDS)), folder / "ids.parquet")
+    tokenizer = Tokenizer(WordLevel({f"w{i}": i for i in range(10)}, unk_token="w0"))
+    tokenizer.pre_tokenizer = WhitespaceSplit()
+    tokenizer.save(str(folder / "tokenizer.json"))
+    text = [
+        {
+            "id": record["id"],
+            "category": record["category"],
+            "prompt": " ".join(f"w{i}" for i in record["prompt_token_ids"]),
+            "output": " ".join(f"w{i}" for i in record["generated_token_ids"]),
+        }
+        for record in RECORDS
+    ]
+    write_jsonl(folder / "text.jsonl", text)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def run_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("runs")
+    prompts = write_prompts(folder / "prompts.jsonl")
+    with FakeServer(vllm_script(n_tokens=40)).in_thread() as server:
+        words = ("--url", server.url, "--prompts", prompts, "--token-ids", "--out", folder / "run")
+        breakeven("measure", *words).succeeded()
+    return folder / "run"
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "words"),
+    [
+        ("ids.jsonl", "jsonl", ()),
+        ("ids.parquet", "parquet", ()),
+        ("text.jsonl", "text", ("--tokenizer", "{inputs}/tokenizer.json")),
+    ],
+)
+def test_every_kind_of_file_gives_the_same_counts(
+    name: str, kind: str, words: Sequence[str], inputs: Path
+) -> None:
+    given = [word.format(inputs=inputs) for word in words]
+    done = breakeven("replay", inputs / name, *NGRAM, *given, "--json").succeeded()
+    body = done.json()
+    assert (body["steps"], body["drafts"], body["drafted_tokens"], body["accepted_tokens"]) == (5, 1, 3, 2)
+    assert (body["requests"], body["output_tokens"], body["emitted_tokens"]) == (2, 9, 7)
+    assert body["accepted_per_position"] == [1, 1]
+    assert body["tokens_per_step"] == 7 / 5
+    assert body["by_category"]["copy"]["tokens_per_step"] == 5 / 3
+    assert body["settings"] == {"k": 3, "min_n": 2, "max_n": 2}
+    assert [one["id"] for one in body["per_request"]] == ["copy", "other"]
+    assert body["origin"]["kind"] == kind
+    assert body["origin"]["ids"] == ("tokenizer" if words else "recorded")
+
+
+def test_per_position_gives_what_is_accepted_from_each_output_token_on(inputs: Path) -> None:
+    done = breakeven("replay", inputs / "ids.jsonl", *NGRAM, "--per-position", "--json").succeeded()
+    lengths = {one["id"]: one["accepted_lengths"] for one in done.json()["per_request"]}
+    assert lengths == {"copy": [0, 0, 2, 1, 0, 0], "other": [0, 0, 0]}
+
+
+def test_without_a_prefill_the_first_token_comes_from_a_step_too(inputs: Path) -> None:
+    words = ("--first-token", "replayed", "--json")
+    body = breakeven("replay", inputs / "ids.jsonl", *NGRAM, *words).succeeded().json()
+    assert (body["first_token"], body["steps"], body["emitted_tokens"]) == ("replayed", 7, 9)
+
+
+def test_the_words_and_the_page(inputs: Path, tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    done = breakeven("replay", inputs / "ids.jsonl", *NGRAM, "--html", page).succeeded()
+    assert "1.400 tokens per step: 20.0 % of the steps drafted" in done.out
+    assert "Acceptance is not speedup" in done.out and f"Report: {page}" in done.out
+    assert page.read_text().startswith("<!DOCTYPE html>")
+    assert "replay" in done.err and "Traceback" not in done.err
+
+
+def test_a_run_folder_is_replayed_and_its_sweep_leaves_a_page_in_it(run_folder: Path) -> None:
+    body = breakeven("replay", run_folder, *NGRAM, "--json").succeeded().json()
+    assert body["origin"]["kind"] == "run" and body["origin"]["temperature"] == 0.0
+    assert body["requests"] + sum(body["skipped"].values()) == 3
+    assert "exact, as a lossless drafter cannot change a greedy output" in body["meaning"]
+    assert not (run_folder / "sweep.html").exists()
+    words = ("--sweep", "--drafters", "vllm-ngram", "--ks", "1-3", "--n-ranges", "2-2,2-4")
+    done = breakeven("replay", run_folder, *words).succeeded()
+    assert f"Report: {run_folder / 'sweep.html'}" in done.out
+    assert "Tokens per step by setting" in (run_folder / "sweep.html").read_text()
+
+
+def test_a_sweep_ranks_all_its_settings(inputs: Path, tmp_path: Path) -> None:
+    words = ("--sweep", "--drafters", "vllm-ngram,oracle", "--ks", "1-3", "--n-ranges", "2-2,2-4", "--json")
+    body = breakeven("replay", inputs / "ids.jsonl", *words, cwd=tmp_path).succeeded().json()
+    rows = body["rows"]
+    assert len(rows) == 3 * 2 + 3
+    assert [row["tokens_per_step"] for row in rows] == sorted(
+        (row["tokens_per_step"] for row in rows), reverse=True
+    )
+    assert rows[0]["drafter"] == "oracle" and rows[0]["pareto"] and rows[0]["flags"] is None
+    same = next(r for r in rows if r["settings"] == {"k": 3, "min_n": 2, "max_n": 2})
+    assert (same["steps"], same["drafts"], same["accepted_tokens"]) == (5, 1, 2)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_one_row_of_a_sweep_is_the_replay_of_its_setting(inputs: Path) -> None:
+    words = ("--sweep", "--drafters", "vllm-ngram", "--ks", "3", "--n-ranges", "2", "--json")
+    (row,) = breakeven("replay", inputs / "ids.jsonl", *words).succeeded().json()["rows"]
+    one = breakeven("replay", inputs / "ids.jsonl", *NGRAM, "--json").succeeded().json()
+    same = ("drafter", "settings", "flags", "steps", "drafted_tokens", "accepted_tokens", "tokens_per_step")
+    assert {key: row[key] for key in same} == {key: one[key] for key in same}
+
+
+MINE = """
+from dataclasses import dataclass
+from breakeven.drafters.base import Drafter
+from breakeven.drafters.settings import Settings, setting
+
+@dataclass(frozen=True, slots=True)
+class Config(Settings):
+    token: int = setting(9, "always drafted", 0)
+
+class Always(Drafter[Config]):
+    name, summary, Config = "always", "one token, always", Config
+
+    def propose(self, context, room):
+        return (self.settings.token,)
+"""
+
+
+def test_a_drafter_of_ones_own(inputs: Path, tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(MINE)
+    words = ("--drafter", "mine:Always", "--json")
+    body = breakeven("replay", inputs / "ids.jsonl", *words, cwd=tmp_path).succeeded().json()
+    assert body["drafts"] == body["steps"] == 6 and body["accepted_tokens"] == 1
+    assert body["flags"] is None and body["absent"]["flags"]
+    shown = breakeven("drafters", "mine:Always", cwd=tmp_path).succeeded()
+    assert "token=9 (0 or more): always drafted" in shown.out
+
+
+BAD: list[tuple[Sequence[object], list[str]]] = [
+    (("ids.jsonl",), ["--drafter vllm-ngram", "breakeven drafters", "--sweep"]),
+    (("ids.jsonl", "--drafter", "vllm-ngrams"), ["there is no drafter 'vllm-ngrams'", "vllm-ngram"]),
+    (("ids.jsonl", "--drafter", "nowhere:Class"), ["cannot load the drafter nowhere:Class"]),
+    (("ids.jsonl", "--drafter", "json:JSONDecoder"), ["is no Drafter"]),
+    (("ids.jsonl", "--drafter", "vllm-ngram", "--k", -3), ["k is", "not -3", "type "]),
+    (("ids.jsonl", "--drafter", "vllm-ngram", "--min-n", 5, "--max-n", 2), ["min_n", "max_n"]),
+    (("ids.jsonl", "--drafter", "vllm-ngram", "--set", "depth=3"), ["has no setting depth", "min_n"]),
+    (("ids.jsonl", "--drafter", "vllm-ngram", "--set", "k=few"), ["--set k=few", "whole number"]),
+    (("ids.jsonl", "--drafter", "vllm-ngram", "--ks", "1-3"), ["--ks belongs to a sweep", "type --sweep"]),
+    (("ids.jsonl", "--drafter", "llamacpp-ngram-mod", "--per-position"), ["leave out --per-position"]),
+    (("ids.jsonl", "--sweep", "--per-position"), ["leave out --per-position"]),
+    (("ids.jsonl", "--sweep", "--k", 3), ["leave out --k"]),
+    (("ids.jsonl", "--sweep", "--ks", "4-2"), ["--ks", "type 2-4"]),
+    (("ids.jsonl", "--sweep", "--drafters", "vllm-ngram,nope"), ["there is no drafter 'nope'"]),
+    (("ids.jsonl", "--sweep", "--jobs", 0), ["--jobs"]),
+    (("nowhere.jsonl", *NGRAM), ["there is no file or folder nowhere.jsonl"]),
+    ((".", *NGRAM), ["run folder"]),
+    (("text.jsonl", *NGRAM), ["--tokenizer"]),
+    (("empty.jsonl", *NGRAM), ["empty.jsonl"]),
+    (("broken.jsonl", *NGRAM), ["broken.jsonl, line 1: not JSON"]),
+]
+
+
+@pytest.fixture(scope="module")
+def bad_ended(inputs: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Ends]:
+    folder = tmp_path_factory.mktemp("bad")
+    for name in ("ids.jsonl", "text.jsonl"):
+        (folder / name).write_bytes((inputs / name).read_bytes())
+    (folder / "empty.jsonl").write_text("")
+    (folder / "broken.jsonl").write_bytes(b'{"id": "x", \n' + (inputs / "ids.jsonl").read_bytes())
+    commands = {str(i): (("replay", *words, "--json"), {"cwd": folder}) for i, (words, _) in enumerate(BAD)}
+    with run_ahead(commands) as ends:
+        yield ends
+
+
+@pytest.mark.parametrize("number", range(len(BAD)), ids=lambda i: " ".join(map(str, BAD[i][0])))
+def test_what_cannot_be_replayed_says_what_to_type(number: int, bad_ended: Ends) -> None:
+    done = bad_ended[str(number)].result()
+    message = done.refused(2, *BAD[number][1])
+    assert done.json() == {"error": message.removeprefix("breakeven: "), "exit_code": 2}
+
+
+def test_a_record_that_was_cut_off_is_replayed_without_its_last_line(inputs: Path, tmp_path: Path) -> None:
+    cut = tmp_path / "cut.jsonl"
+    cut.write_bytes((inputs / "ids.jsonl").read_bytes()[:-20])
+    body = breakeven("replay", cut, *NGRAM, "--json").succeeded().json()
+    assert body["requests"] == 1
+    assert any("line 2" in warning for warning in body["warnings"])
+
+
+def test_a_page_that_cannot_be_written_is_an_error_if_it_was_asked_for(inputs: Path, tmp_path: Path) -> None:
+    page = tmp_path / "missing" / "page.html"
+    breakeven("replay", inputs / "ids.jsonl", *NGRAM, "--html", page).refused(3, "cannot write to")
+
+
+def test_a_folder_that_takes_no_page_costs_no_result(run_folder: Path) -> None:
+    words = ("--sweep", "--drafters", "vllm-ngram", "--ks", "2", "--n-ranges", "2", "--json")
+    page = run_folder / "sweep.html"
+    page.unlink(missing_ok=True)
+    run_folder.chmod(0o500)
+    try:
+        done = breakeven("replay", run_folder, *words, obeys_modes=True).succeeded()
+    finally:
+        run_folder.chmod(0o700)
+    assert len(done.json()["rows"]) == 1
+    assert "no report" in done.err and not page.exists()
+
+
+def test_without_compiled_loops_the_counts_are_the_same_and_it_says_so(inputs: Path) -> None:
+    words = ("replay", inputs / "ids.jsonl", *NGRAM, "--json")
+    slow = breakeven(*words, env={"BREAKEVEN_COMPILED": "0"}).succeeded().json()
+    fast = breakeven(*words).succeeded().json()
+    assert any("plain Python" in warning for warning in slow["warnings"])
+    for key in ("elapsed_s", "tokens_per_second", "warnings"):
+        del slow[key], fast[key]
+    assert slow == fast
+
+
+def test_drafters_are_listed_and_shown() -> None:
+    listed = breakeven("drafters", "--json").succeeded().json()["drafters"]
+    assert [one["name"] for one in listed][:2] == ["vllm-ngram", "vllm-suffix"]
+    assert all(one["summary"] and one["engine"] for one in listed)
+    one = breakeven("drafters", "vllm-ngram", "--json").succeeded().json()
+    assert one == listed[0]
+    assert [each["name"] for each in one["settings"]] == ["k", "min_n", "max_n"]
+    assert one["settings"][0]["low"] == 1 and "ngram" in one["flags"]
+    text = breakeven("drafters").succeeded().out
+    assert all(one["name"] in text for one in listed)
+    breakeven("drafters", "vllm").refused(2, "there is no drafter 'vllm'")
+
+
+def test_help_loads_no_compiler() -> None:
+    script = (
+        "import sys; from breakeven.cli import main; sys.argv = ['breakeven', 'replay', '--help']\n"
+        "try: main()\nexcept SystemExit: pass\n"
+        "print('numba' in sys.modules, 'breakeven.replay.run' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines()[-1] == "False False"

@@ -1,0 +1,134 @@
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import orjson
+import pytest
+
+from breakeven.replay.records import Origin
+from breakeven.report.replay_json import ranks_by_acceptance, replay_json, sweep_json
+from tests.unit.report.builders import HOSTILE
+from tests.unit.report.replays import GREEDY, no_steps, replayed, request, row, swept
+
+STABLE = {"drafter", "settings", "flags", "requests", "steps", "drafts", "drafted_tokens", "accepted_tokens"}
+STABLE |= {"accepted_per_position", "tokens_per_step", "acceptance_rate", "mean_acceptance_length"}
+STABLE |= {"draft_share", "output_tokens", "emitted_tokens", "first_token", "histogram", "by_category"}
+STABLE |= {"deciles", "parts", "per_request", "origin", "skipped", "warnings", "definitions", "elapsed_s"}
+STABLE |= {"tokens_per_second", "meaning", "absent"}
+SWEEP = {"rows", "origin", "requests", "output_tokens", "first_token", "skipped", "warnings", "definitions"}
+ROW = {"drafter", "settings", "flags", "steps", "drafts", "drafted_tokens", "accepted_tokens"}
+ROW |= {"tokens_per_step", "acceptance_rate", "draft_share", "pareto", "rank_by_acceptance_rate", "absent"}
+CELL = {"drafted", "accepted", "steps"}
+
+
+def nulls(value: Any, path: str = "") -> list[str]:
+    """Paths of the nulls that have no reason beside them."""
+    if isinstance(value, dict):
+        lacking = [f"{path}.{k}" for k, v in value.items() if v is None and k not in value.get("absent", {})]
+        return lacking + [name for key, item in value.items() for name in nulls(item, f"{path}.{key}")]
+    if isinstance(value, list):
+        return [name for index, item in enumerate(value) for name in nulls(item, f"{path}[{index}]")]
+    return []
+
+
+def test_keys_are_exactly_these():
+    body = replay_json(replayed())
+    assert body.keys() == STABLE
+    assert all(cell.keys() == CELL for cell in body["histogram"])
+    assert len(body["deciles"]) == 10
+    assert body["parts"].keys() == {"reasoning", "answer"}
+    assert body["origin"].keys() == {"path", "kind", "temperature", "ids", "absent"}
+    swept_body = sweep_json(swept())
+    assert SWEEP - swept_body.keys() == set()
+    assert all(one.keys() == ROW for one in swept_body["rows"])
+
+
+def test_counts_and_the_ratios_made_from_them():
+    body = replay_json(replayed())
+    assert (body["requests"], body["output_tokens"], body["emitted_tokens"]) == (6, 70, 64)
+    assert (body["steps"], body["drafts"], body["drafted_tokens"], body["accepted_tokens"]) == (
+        40,
+        16,
+        42,
+        24,
+    )
+    assert body["accepted_per_position"] == [14, 8, 2]
+    assert body["tokens_per_step"] == 64 / 40
+    assert body["acceptance_rate"] == 24 / 42
+    assert body["mean_acceptance_length"] == 1 + 24 / 16
+    assert body["draft_share"] == 16 / 40
+    assert body["tokens_per_second"] == 70 / 0.5
+    assert {"drafted": 2, "accepted": 1, "steps": 6} in body["histogram"]
+    assert sum(cell["steps"] for cell in body["histogram"]) == 40
+    assert body["by_category"]["odd"]["steps"] == 20
+    assert body["parts"]["answer"]["acceptance_rate"] == 22 / 32
+
+
+def test_tokens_per_step_counts_what_was_emitted_and_not_a_token_for_each_step():
+    """A last step whose draft ends the record has no token of the target's own in the record."""
+    body = replay_json(replayed())
+    assert body["tokens_per_step"] == 1.6 == 1 + body["accepted_tokens"] / body["steps"]
+    total = replace(replayed().total, emitted_tokens=60)
+    assert replay_json(replayed(total=total))["tokens_per_step"] == 1.5
+
+
+def test_requests_carry_their_counts_and_lengths_only_if_asked():
+    one = replay_json(replayed())["per_request"][1]
+    assert (one["id"], one["category"], one["steps"], one["tokens_per_step"]) == ("p1", "odd", 20, 1.6)
+    assert sum(cell["steps"] for cell in one["histogram"]) == 20
+    assert "accepted_lengths" not in one
+    with_lengths = replayed(requests=(request(0, lengths=True),))
+    assert replay_json(with_lengths)["per_request"][0]["accepted_lengths"] == [0, 1, 3]
+
+
+@pytest.mark.parametrize("origin", [GREEDY, Origin("x.jsonl", "jsonl", None, "tokenizer")])
+def test_every_null_has_its_reason(origin: Origin):
+    bare = replace(no_steps(), origin=origin, flags="", elapsed_s=0.0)
+    body = replay_json(bare)
+    assert body["tokens_per_step"] is None and body["flags"] is None and body["parts"] is None
+    assert nulls(body) == []
+    assert nulls(sweep_json(swept())) == []
+
+
+def test_a_sweep_without_steps_has_null_and_not_nan():
+    none = replace(row("oracle", 1.0, 0.0), tokens_per_step=float("nan"))
+    none = replace(none, counters=replace(none.counters, steps=0, drafts=0, drafted_tokens=0))
+    body = sweep_json(swept((none,)))
+    assert body["rows"][0]["tokens_per_step"] is None
+    assert nulls(body) == []
+
+
+@pytest.mark.parametrize(
+    ("temperature", "said", "unsaid"),
+    [
+        (0.0, "exact, as a lossless drafter cannot change a greedy output", "estimate"),
+        (0.7, "Temperature 0.7: an exact count for this recorded sample", "greedy"),
+        (None, "If it was above 0: an exact count", "Temperature 0"),
+    ],
+)
+def test_it_says_what_the_sampling_makes_of_the_counts(temperature: float | None, said: str, unsaid: str):
+    meaning = replay_json(replayed(origin=replace(GREEDY, temperature=temperature)))["meaning"]
+    assert said in meaning and unsaid not in meaning
+    assert meaning == sweep_json(swept(origin=replace(GREEDY, temperature=temperature)))["meaning"]
+
+
+def test_ranks_by_acceptance():
+    rows = (row("a", 1.8, 0.5), row("b", 1.5, 0.9), row("c", 1.0, 0.0), row("d", 1.2, 0.7))
+    assert ranks_by_acceptance(rows) == [3, 1, 4, 2]
+
+
+def test_it_can_be_encoded_whatever_it_holds():
+    hostile = replayed(
+        drafter=HOSTILE,
+        settings={HOSTILE: HOSTILE},
+        origin=Origin(HOSTILE, "jsonl", 0.0),
+        by_category={HOSTILE: replayed().total},
+        requests=(replace(request(0), id=HOSTILE, category=HOSTILE),),
+        skipped={HOSTILE: 1},
+        warnings=(HOSTILE,),
+    )
+    body = replay_json(hostile)
+    assert orjson.loads(orjson.dumps(body)) == body
+    assert orjson.loads(orjson.dumps(sweep_json(swept(warnings=(HOSTILE,)))))
+    assert all(type(one) is int for cell in body["histogram"] for one in cell.values())
+    assert not any(isinstance(value, np.generic) for value in body.values())

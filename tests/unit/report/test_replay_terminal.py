@@ -1,0 +1,155 @@
+import io
+import unicodedata
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from rich.console import Console
+
+from breakeven.acceptance.record import DECILES, Acceptance
+from breakeven.replay.records import Origin, Replay, Sweep
+from breakeven.report.replay_json import replay_json, sweep_json
+from breakeven.report.replay_terminal import print_replay, print_sweep
+from breakeven.units import share
+from tests.unit.report.builders import HOSTILE
+from tests.unit.report.replays import FLAGS, no_steps, replayed, request, row, swept
+
+
+def shown(record: Replay | Sweep, width: int = 100, report: str | None = None) -> str:
+    console = Console(file=io.StringIO(), width=width)
+    if isinstance(record, Sweep):
+        print_sweep(record, console, report)
+    else:
+        print_replay(record, console, report)
+    return console.file.getvalue()
+
+
+def test_the_numbers_are_those_of_the_json():
+    text, body = shown(replayed()), replay_json(replayed())
+    assert f"{body['tokens_per_step']:.3f} tokens per step: {share(body['draft_share'])} of the steps" in text
+    assert f"{share(body['acceptance_rate'])} of the drafted tokens were accepted" in text
+    counts = "40 steps, 16 drafts, 42 drafted tokens, 24 accepted, 64 tokens emitted; mean acceptance length"
+    assert f"{counts} {body['mean_acceptance_length']:.3f}" in " ".join(text.split())
+
+
+def test_tables_of_places_categories_and_parts():
+    rows = [" ".join(line.split()) for line in shown(replayed()).splitlines()]
+    assert "2 14 8 57.1 %" in rows  # of 14 drafts with a second token, 8 had two accepted
+    assert "even 3 1.600 57.1 % 40.0 %" in rows
+    assert "10–20 % 4 0.500 33.3 % 50.0 %" in rows
+    assert "answer 16 1.375 68.8 % 75.0 %" in rows
+    assert not any(line.startswith("reasoning") for line in shown(replayed(total=plain())).splitlines())
+
+
+def plain() -> Acceptance:
+    return replace(replayed().total, parts={})
+
+
+def test_all_that_qualifies_the_figures_is_there():
+    text = " ".join(shown(replayed(), report="out.html").split())
+    for words in (
+        "runs/measure-1 (run): 6 requests, 70 output tokens",
+        "vllm-ngram k=5 n=2–4",
+        "acceptance rate = accepted draft tokens / drafted tokens",
+        "exact, as a lossless drafter cannot change a greedy output",
+        "Steps start after each first output token",
+        "Acceptance is not speedup",
+        "`breakeven trial` decides",
+        "! 2 records left out: no tokens were generated",
+        "! the ids of 3 requests were made again",
+        "Next: breakeven trial --baseline-url URL --candidate-url URL",
+        "Report: out.html",
+    ):
+        assert words in text
+
+
+def test_flags_of_the_embedded_engine_become_the_next_command():
+    flags = "--spec-type ngram-simple --spec-ngram-simple-size-n 4"
+    text = shown(replayed(drafter="llamacpp-ngram-simple", flags=flags))
+    assert f"To turn it on: {flags}\n" in text
+    assert f"Next: breakeven trial --candidate '{flags}'\n" in text
+
+
+def test_a_drafter_without_flags_has_no_next_command():
+    text = shown(replayed(drafter="oracle", flags=""))
+    assert "oracle names no flags" in text and "Next:" not in text
+
+
+def test_what_is_copied_is_not_wrapped():
+    assert f"To turn it on: {FLAGS}\n" in shown(replayed(), 40)
+
+
+def test_ids_made_from_text_are_named():
+    text = shown(replayed(origin=Origin("x.jsonl", "jsonl", None, "tokenizer")), 200)
+    assert "token ids made from the text by a tokenizer" in text
+    assert "Temperature unknown." in text
+
+
+def test_nothing_to_step_through_and_nothing_drafted():
+    assert "No decode step to replay: every output has one token" in shown(no_steps())
+    histogram = np.array([[40]])
+    total = Acceptance(6, 46, 40, histogram, np.zeros((DECILES, 4), np.int64))
+    assert "1.000 tokens per step: not one of 40 steps drafted anything" in shown(replayed(total=total))
+
+
+def test_a_long_draft_is_cut_and_says_so():
+    histogram = np.zeros((21, 21), np.int64)
+    histogram[20, 7] = 5
+    text = shown(replayed(total=replace(replayed().total, histogram=histogram)))
+    assert "8 further places in --html and --json" in text
+
+
+def test_a_sweep_shows_the_best_rows_and_the_best_of_each_drafter():
+    rows = [" ".join(line.split()) for line in shown(swept()).splitlines()]
+    table = [line for line in rows if line.split(" ")[0] in ("vllm-ngram", "trtllm-ngram", "sglang-ngram")]
+    body = sweep_json(swept())["rows"]
+    assert len(table) == 16 and table[-1].startswith("sglang-ngram")
+    assert table[0].startswith(f"vllm-ngram k=12 n=2–4 {body[0]['tokens_per_step']:.3f}")
+    assert table[0].endswith("*") and not table[2].endswith("*")
+    assert (
+        f"{len(body) - 16} further settings in --html and --json; the best of every drafter is above" in rows
+    )
+
+
+def test_a_sweep_names_its_best_by_both_measures():
+    text = " ".join(shown(swept()).split())
+    best = sweep_json(swept())["rows"]
+    most = min(best, key=lambda one: one["rank_by_acceptance_rate"])
+    assert f"21 settings; most tokens per step: {best[0]['tokens_per_step']:.3f} with vllm-ngram" in text
+    assert f"Highest acceptance rate: {share(most['acceptance_rate'])} with {most['drafter']}" in text
+    assert "To turn it on: --flags-of vllm-ngram" in text
+
+
+def test_settings_that_differ_stand_in_the_table_and_no_others():
+    rows = tuple(row("vllm-suffix", 1.5 - 0.1 * i, 0.5, k=8, max_tree_depth=24, factor=i) for i in range(2))
+    text = shown(swept(rows))
+    line = next(line for line in text.splitlines() if line.startswith("vllm-suffix"))
+    assert "factor=0" in line and "k=8" not in line
+    assert "with vllm-suffix factor=0, which drafts" in " ".join(text.split())
+
+
+@pytest.mark.parametrize("width", [40, 60, 79, 80, 100, 200])
+@pytest.mark.parametrize("record", [replayed(), no_steps(), swept(), swept(())], ids=range(4))
+def test_no_line_but_those_to_copy_is_wider_than_the_terminal(record: Replay | Sweep, width: int):
+    copied = ("runs/", "To turn it on", "Next:")
+    lines = [line for line in shown(record, width).splitlines() if not line.startswith(copied)]
+    assert max(map(len, lines)) <= width
+
+
+@pytest.mark.parametrize("width", [60, 120])
+def test_hostile_strings_are_harmless(width: int):
+    one = replayed(
+        drafter=HOSTILE,
+        settings={HOSTILE: HOSTILE},
+        flags=HOSTILE,
+        origin=Origin(HOSTILE, "jsonl", 0.0),
+        by_category={HOSTILE: replayed().total, "b": replayed().total},
+        requests=(replace(request(0), id=HOSTILE),),
+        skipped={HOSTILE: 1},
+        warnings=(HOSTILE,),
+    )
+    many = swept((row(HOSTILE, 1.5, 0.5, x=HOSTILE), row(HOSTILE, 1.4, 0.5, x=1)), warnings=(HOSTILE,))
+    for text in (shown(one, width), shown(many, width)):
+        assert not [c for c in text if unicodedata.category(c) in ("Cc", "Cs") and c != "\n"]
+        assert "\u202e" not in text
+        assert "[bold red]x[/bold red][/]" in text
