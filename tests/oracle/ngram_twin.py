@@ -1,4 +1,4 @@
-"""The stateless n-gram drafters, written once more from their specification: slow, on lists, one context each."""
+"""The stateless n-gram drafters, written once more from their specification: slow, for one context."""
 
 from __future__ import annotations
 

@@ -82,7 +82,7 @@ def replay(record: Path, **values: Any) -> None:
 
 def _refuse(values: Mapping[str, Any], names: tuple[str, ...], message: str) -> None:
     for name in names:
-        if values[name] not in (None, False, ()):
+        if values[name] is not None and values[name] is not False and values[name] != ():
             option = "set" if name == "setting" else name.replace("_", "-")
             raise UsageError(message.format(f"--{option}"))
 
@@ -99,7 +99,7 @@ def _replay(path: Path, values: Mapping[str, Any]) -> None:
         )
     settings = drafter_settings(values)
     source = _open(path, values)
-    with _shown("replay") as advance:
+    with _shown("requests replayed", source.expected) as advance:
         done: Replay = replay_source(
             source,
             values["drafter"],
@@ -129,7 +129,7 @@ def _sweep(path: Path, values: Mapping[str, Any]) -> None:
         asked["drafters"] = [name for word in asked["drafters"].split(",") if (name := word.strip())]
     grid = default_grid(**asked)
     source = _open(path, values)
-    with _shown("sweep, requests × settings") as advance:
+    with _shown("requests × settings replayed", source.expected, len(grid)) as advance:
         done: Sweep = sweep_source(
             source,
             grid,
@@ -152,8 +152,8 @@ def _open(path: Path, values: Mapping[str, Any]) -> Source:
 
 
 @contextmanager
-def _shown(what: str) -> Iterator[Callable[[int], None]]:
-    with progress(what, None, stderr()) as ticker:
+def _shown(what: str, requests: int | None, settings: int = 1) -> Iterator[Callable[[int], None]]:
+    with progress(what, requests and requests * settings, stderr()) as ticker:
         yield lambda done: ticker.advance(done)
 
 

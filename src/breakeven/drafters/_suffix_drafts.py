@@ -85,12 +85,11 @@ def propose(
 def best_draft(
     tree: TreeArrays, node: int, depth: int, limits: Ids, room: int, min_prob: np.float32, best: np.float32
 ) -> tuple[np.float32, int, int]:
-    """Of matches of 1 to `depth` tokens, `node` the longest one's, the one whose draft scores more than
-    `best`.
+    """The match whose draft scores most, and more than `best`: its score, its node, the most tokens to draft.
 
-    Returns the score, the match's node and the most tokens to draft; the node is ROOT if none scores more. A
-    node's sequences share one path: the length that allows most tokens decides (limits rises to limits[0],
-    then falls).
+    The matches are 1 to `depth` tokens long; `node` is the longest's. The node is ROOT if none scores more.
+    A node's sequences share one path, so the length that allows most tokens decides; limits rises up to the
+    length limits[0] and falls from there.
     """
     found, tokens = ROOT, 0
     while node != ROOT:
@@ -129,8 +128,7 @@ def _score(
 
 @inlined
 def _longest(limits: Ids, depth: int, needed: int) -> int:
-    """The longest match, from `depth` down, that allows the tokens needed: it wins a tie against shorter
-    ones."""
+    """The longest match, from `depth` down, that allows the tokens needed: in a tie the longest wins."""
     while limits[depth] < needed:
         depth -= 1
     return depth
@@ -169,8 +167,8 @@ def replay_request(
 ) -> int:
     """Step through a request's ids; drafted and accepted are those of its output positions.
 
-    cursor[0] is where the next token is fed, cursor[1] where the next draft is made: after every token, or
-    where the accepted ones end. OWN_FULL or CACHED_FULL: grow that tree and call again.
+    cursor[0] is where the next token is fed, cursor[1] where the next draft is made: before every token, or
+    where a step ends. After OWN_FULL or CACHED_FULL, grow that tree and call again.
     """
     for at in range(cursor[0], len(ids)):
         cursor[0] = at

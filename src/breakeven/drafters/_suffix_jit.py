@@ -1,5 +1,4 @@
-"""Compilers for loops that allocate nothing: numba then counts no references to arrays, most of the time
-else."""
+"""Compilers for loops that make no array: numba then counts no references, which took most of their time."""
 
 from __future__ import annotations
 
@@ -8,12 +7,11 @@ from typing import Any
 from breakeven.drafters._jit import COMPILED, F
 
 OPTIONS: dict[str, Any] = {"nogil": True, "_nrt": False}
-"""_nrt is numba's runtime, which owns arrays. Without it no function can make one; slices are none of their
-own."""
+"""_nrt is numba's runtime, which owns the memory of arrays; slices need none."""
 
 
 def kernel(function: F) -> F:
-    """As _jit.kernel, for a function that makes no array."""
+    """As _jit.kernel, but the function cannot make an array."""
     if not COMPILED:
         return function
     import numba

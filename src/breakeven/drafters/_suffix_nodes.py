@@ -183,8 +183,7 @@ def _split(tree: TreeArrays, node: int, depth: int) -> int:
 
 @inlined
 def _raise_children(tree: TreeArrays, node: int, child: int, token: int, target: int, clone: int) -> None:
-    """Count the token in each node from `node` to the root; where it led to `target`, it leads to `clone`
-    now.
+    """Count the token in each node from `node` to the root, and lead it to `clone` where it led to `target`.
 
     The root's children are not counted: no draft starts there.
     """

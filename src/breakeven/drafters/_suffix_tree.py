@@ -61,7 +61,7 @@ class SuffixTree:
 
 
 def _rows(n: int) -> NDArray[np.int32]:
-    """Rows of 32 bytes of which no cache line holds a part only."""
+    """Rows of 32 bytes, aligned so that none lies on two cache lines."""
     flat = np.empty(8 * n + 16, np.int32)
     first = -flat.ctypes.data % 64 // 4
     return flat[first : first + 8 * n].reshape(n, 8)

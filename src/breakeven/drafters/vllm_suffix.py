@@ -19,8 +19,7 @@ from breakeven.drafters.tokens import Tokens
 
 @dataclass(frozen=True, slots=True)
 class VllmSuffixSettings(Settings):
-    """Defaults and limits of vLLM 0.32's SpeculativeConfig, where the names but k's begin with
-    suffix_decoding_."""
+    """Defaults and limits as in SpeculativeConfig of vLLM 0.32, whose names begin with suffix_decoding_."""
 
     k: int | None = setting(
         None, "num_speculative_tokens: most tokens to draft; None is max_tree_depth", low=1
@@ -34,8 +33,7 @@ class VllmSuffixSettings(Settings):
 
 
 class VllmSuffix(TableDrafter[VllmSuffixSettings]):
-    """Drafts the path with the highest sum of estimated probabilities, over all lengths of match in both
-    trees.
+    """Drafts the path whose estimated probabilities add up to most, over all lengths of match in two trees.
 
     Requests follow one another. A server that works on several at once has the beginnings of their outputs
     in its global tree, and drafts a little differently. Two effects of steps are left out: vLLM does not
@@ -47,6 +45,7 @@ class VllmSuffix(TableDrafter[VllmSuffixSettings]):
     engine: ClassVar[str] = "vllm"
     summary: ClassVar[str] = "suffix trees of the request and of earlier outputs (Arctic Inference)"
     Config = VllmSuffixSettings
+    learns = True
 
     def __init__(self, settings: VllmSuffixSettings) -> None:
         super().__init__(settings)
@@ -119,7 +118,8 @@ class VllmSuffix(TableDrafter[VllmSuffixSettings]):
     def _replay(self, tokens: Tokens, every: bool, first: int) -> Table:
         positions = tokens.positions
         if self.learns:
-            self._cached.reserve(int(positions[-1]))
+            outputs = np.sort(np.diff(positions))
+            self._cached.reserve(int(outputs[-self.settings.max_cached_requests :].sum()))
         drafted, accepted = np.zeros(int(positions[-1]), np.int32), np.zeros(int(positions[-1]), np.int32)
         for r, (ids, prompt) in enumerate(tokens.contexts()):
             rows = slice(int(positions[r]), int(positions[r + 1]))
@@ -139,18 +139,18 @@ class VllmSuffix(TableDrafter[VllmSuffixSettings]):
         drafted: Ids,
         accepted: Ids,
     ) -> None:
-        search = self._limits, self._min_prob
         while True:
-            trees = self._own.arrays, self._cached.arrays
             full = replay_request(
-                *trees,
+                self._own.arrays,
+                self._cached.arrays,
                 self.learns,
                 ids,
                 self._prompt,
                 max_model_len,
                 cursor,
                 every,
-                *search,
+                self._limits,
+                self._min_prob,
                 self._draft,
                 drafted,
                 accepted,

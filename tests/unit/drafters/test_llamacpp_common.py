@@ -14,7 +14,9 @@ from breakeven.engines.llamacpp import LlamaSettings
 from breakeven.errors import UsageError
 
 NAMES = {
-    **dict.fromkeys(("ngram-simple", "ngram-map-k", "ngram-map-k4v"), {"n": "size_n", "k": "size_m"}),
+    "ngram-simple": llamacpp_common.SIZES,
+    "ngram-map-k": llamacpp_common.SIZES,
+    "ngram-map-k4v": llamacpp_common.SIZES,
     "ngram-mod": {"n": "n_match", "min_k": "n_min", "k": "n_max"},
     "ngram-cache": {},
 }

@@ -16,6 +16,7 @@ from breakeven.replay.sources.rows import Row, Warn
 COMPRESSED = (".gz", ".zst", ".bz2")
 """As pyarrow knows them by their endings."""
 _PEEK_BYTES = 65_536
+_BLOCK_BYTES = 1 << 20
 _UNREADABLE = (OSError, EOFError, ValueError, pa.ArrowException)
 _BOM = b"\xef\xbb\xbf"
 
@@ -38,6 +39,12 @@ class JsonRows:
         if first is None:
             raise UsageError("; ".join([f"{path} holds no whole record", *warned]))
         self.columns = tuple(map(str, first.columns))
+
+    def count(self) -> int | None:
+        if self._is_list or self.path.suffix in COMPRESSED:
+            return None
+        with self._open() as file:
+            return sum(block.count(b"\n") for block in iter(lambda: file.read(_BLOCK_BYTES), b""))
 
     def read(self, warn: Warn) -> Iterator[Row]:
         """A torn last line is left out with a warning. Raises UsageError for any other that is no object."""

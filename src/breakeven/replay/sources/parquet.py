@@ -40,6 +40,10 @@ class ParquetRows:
             if field.name in self._used and field.name.endswith("token_ids") and not _is_ids(field.type):
                 raise UsageError(f"{path}: `{field.name}` holds {field.type}: it must be lists of integers")
 
+    def count(self) -> int:
+        with pa.OSFile(os.fsencode(self.path), "rb") as file:
+            return int(pq.read_metadata(file).num_rows)
+
     def read(self, warn: Warn) -> Iterator[Row]:
         """Raises UsageError for damage."""
         number = 0

@@ -40,5 +40,8 @@ class Rows(Protocol):
     def columns(self) -> tuple[str, ...]:
         """Names of those of the first record."""
 
+    def count(self) -> int | None:
+        """About how many records there are, for a progress bar; None where only reading tells."""
+
     def read(self, warn: Warn) -> Iterator[Row]:
         """Raises UsageError for damage after which nothing more can be trusted."""

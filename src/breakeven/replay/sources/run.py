@@ -59,6 +59,10 @@ class RunSource(Source):
         made = (MAY_DIFFER, NO_TEMPLATE) if self._way == "tokenizer" else ()
         super().__init__(Origin(str(path), kind, temperature, self._way), (*made, *self._missing()))
 
+    @property
+    def expected(self) -> int:
+        return len(self._run)
+
     def _find_way(self) -> Way:
         """The best way there is to ids: the same for every request."""
         if any(trace.output_token_ids for trace in self._run.traces()):

@@ -32,6 +32,11 @@ class Source(ABC):
         """What must be said beside figures made from these requests, each once."""
         return (*self._lasting, *self._warnings)
 
+    @property
+    def expected(self) -> int | None:
+        """About how many requests an iteration gives, for a progress bar; None where only reading tells."""
+        return None
+
     def __iter__(self) -> Iterator[RecordedRequest]:
         """Raises UsageError, which names the place, for what cannot be read, or if no request can be used."""
         self._skipped.clear()

@@ -44,6 +44,10 @@ class TableSource(Source):
         else:
             super().__init__(Origin(path, rows.kind, None))
 
+    @property
+    def expected(self) -> int | None:
+        return self._rows.count()
+
     def _need_text(self) -> None:
         text = first_of((*OUTPUT_TEXT, *TURNS), self._rows.columns)
         if text is None:
