@@ -3,8 +3,8 @@
     python benchmarks/replay.py [--quick]
     BREAKEVEN_PEERS_PYTHON=/path/to/python python benchmarks/replay.py
 
-The second has the peers: a Python with vllm, transformers and arctic-inference; those it lacks are left out.
-The corpus is described in replay_corpus.py: 500 requests, 1.024 M tokens of Python source, half of them output.
+The second has the peers: a Python with vllm, transformers and arctic-inference; what it lacks is left out.
+The corpus (replay_corpus.py) is Python source: 500 requests of 2,048 tokens, half of them output.
 Speeds are output tokens per CPU second of one thread, the best of several repeats; compilation is not in
 them, but in the two starts. Every row steps through the outputs as a server would, from the first token after
 the one that prefill gives. Prints each row when it is there, and writes results/replay.json after each.
@@ -51,7 +51,8 @@ class Row:
     """One figure with what it was measured on."""
 
     name: str
-    output_tokens: int
+    output_tokens: int | None
+    """Replayed; None where their number says nothing."""
     cpu_s: float
     tokens_per_step: float | None = None
     floor: str | None = None
@@ -59,8 +60,8 @@ class Row:
     note: str = ""
 
     @property
-    def tokens_per_s(self) -> float:
-        return self.output_tokens / self.cpu_s
+    def tokens_per_s(self) -> float | None:
+        return self.output_tokens / self.cpu_s if self.output_tokens else None
 
 
 def main() -> None:
@@ -132,7 +133,7 @@ def starts() -> Iterator[Row]:
     with tempfile.TemporaryDirectory() as folder:
         for name in ("first start", "second start"):
             wall_s, cpu_s = child_s({"NUMBA_CACHE_DIR": folder})
-            yield Row(name, PROMPT_TOKENS, cpu_s, note=f"{wall_s:.2f} s, {cpu_s:.2f} of them CPU")
+            yield Row(name, None, cpu_s, note=f"{wall_s:.2f} s, {cpu_s:.2f} CPU-seconds")
 
 
 def child_s(environment: dict[str, str]) -> tuple[float, float]:
@@ -266,10 +267,10 @@ def output_tokens(tokens: Tokens) -> int:
 
 
 def shown(row: Row) -> str:
-    speed = f"{row.tokens_per_s / 1e6:10.3f} M tokens/s"
+    speed = f"{row.tokens_per_s / 1e6:.3f} M tokens/s" if row.tokens_per_s else ""
     steps = f"{row.tokens_per_step:6.3f} tokens/step" if row.tokens_per_step else ""
     floor = f"floor: {row.floor}" if row.floor else ""
-    return f"{row.name:45} {speed} {steps:18}  {'; '.join(filter(None, (floor, row.note)))}".rstrip()
+    return f"{row.name:45} {speed:>21} {steps:18}  {'; '.join(filter(None, (floor, row.note)))}".rstrip()
 
 
 def save(tokens: Tokens, done: list[dict[str, Any]]) -> None:
@@ -278,7 +279,7 @@ def save(tokens: Tokens, done: list[dict[str, Any]]) -> None:
         "python": platform.python_version(),
         "cores": len(os.sched_getaffinity(0)),
         "load": os.getloadavg(),
-        "packages": {name: version(name) for name in ("numpy", "numba", "tokenizers")},
+        "packages": {name: version(name) for name in ("numpy", "numba")} if COMPILED else {},
     }
     on = {"requests": len(tokens), "tokens": len(tokens.ids), "output_tokens": output_tokens(tokens)}
     RESULTS.parent.mkdir(exist_ok=True)

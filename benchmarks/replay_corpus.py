@@ -1,6 +1,6 @@
-"""The corpus of benchmarks/replay.py: code as a model would see it, the same on every machine with one Python.
+"""The corpus of benchmarks/replay.py: source code, the same wherever the Python is the same.
 
-Python's own standard library (.py files by path, without tests and installed packages), joined file after file,
+Python's own standard library (its .py files by path, without tests and installed packages), file after file,
 in the ids of a byte-level BPE of 8,000 entries that is trained on the same text; cut into requests of 2,048
 tokens, of which the first 1,024 are the prompt. Kept in the temporary folder.
 """

@@ -91,6 +91,22 @@ def test_equal_to_the_twin() -> None:
         contexts += check(random_settings(rng), random_requests(rng))
 
 
+def test_equal_to_the_twin_while_outputs_leave() -> None:
+    """Nodes with many children whose counts rise and fall."""
+    rng = random.Random(6)
+    for _ in range(150):
+        settings = VllmSuffixSettings(
+            k=3,
+            max_tree_depth=rng.choice((2, 3, 4)),
+            max_cached_requests=rng.choice((1, 2, 3)),
+            max_spec_factor=2.0,
+            min_token_prob=0.0,
+        )
+        symbols = range(rng.choice((4, 8, 20)))
+        outputs = [rng.choices(symbols, k=rng.randint(1, 60)) for _ in range(12)]
+        check(settings, [([], output) for output in outputs])
+
+
 def test_equal_to_the_twin_while_arrays_grow(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(_suffix_tree, "SMALLEST", 8)
     rng = random.Random(1)

@@ -13,6 +13,10 @@ COMPILED = os.environ.get("BREAKEVEN_COMPILED", "1") != "0" and find_spec("numba
 """False without numba, or with BREAKEVEN_COMPILED=0 in the environment."""
 
 
+LEAN: dict[str, Any] = {"nogil": True, "_nrt": False}
+"""For loops that make no array: without numba's runtime no references are counted, most of their time."""
+
+
 def kernel(function: F) -> F:
     """Compile a loop over arrays; it gives up the interpreter lock, and its machine code is kept on disk."""
     if not COMPILED:
@@ -20,4 +24,24 @@ def kernel(function: F) -> F:
     import numba
 
     compiled: F = numba.njit(cache=True, nogil=True)(function)  # type: ignore[assignment]
+    return compiled
+
+
+def lean_kernel(function: F) -> F:
+    """As `kernel`, for a function that makes no array; slices are none."""
+    if not COMPILED:
+        return function
+    import numba
+
+    compiled: F = numba.njit(cache=True, **LEAN)(function)
+    return compiled
+
+
+def inlined(function: F) -> F:
+    """For a small function that is called often: it becomes a part of each lean kernel that calls it."""
+    if not COMPILED:
+        return function
+    import numba
+
+    compiled: F = numba.njit(forceinline=True, **LEAN)(function)
     return compiled

@@ -8,6 +8,7 @@ falls, the child moves behind its group, before the next lower one.
 
 from __future__ import annotations
 
+from breakeven.drafters._jit import inlined, lean_kernel
 from breakeven.drafters._suffix_arrays import (
     CHAIN,
     EDGE_COUNT,
@@ -27,7 +28,6 @@ from breakeven.drafters._suffix_arrays import (
     TOKEN,
     TreeArrays,
 )
-from breakeven.drafters._suffix_jit import inlined, kernel
 
 ABSENT, FIRST = -1, 0
 """What find_child returns other than an edge."""
@@ -57,7 +57,7 @@ def child_node(tree: TreeArrays, node: int, child: int) -> int:
     return int(tree.nodes[node, FIRST_NODE] if child == FIRST else tree.edges[child, NODE])
 
 
-@kernel
+@lean_kernel
 def lead_to(tree: TreeArrays, node: int, child: int, old: int, new: int) -> bool:
     """Another node stands for the child, if it was the old one: was it?"""
     if child_node(tree, node, child) != old:
@@ -111,7 +111,7 @@ def _append_edge(tree: TreeArrays, node: int, token: int, target: int, count: in
         tree.edges[edge, LEADER] = tree.edges[tail, LEADER]
 
 
-@kernel
+@lean_kernel
 def copy_children(tree: TreeArrays, source: int, node: int) -> None:
     """Give a childless node the children of another, in their order."""
     tree.nodes[node, FIRST_TOKEN] = tree.nodes[source, FIRST_TOKEN]
@@ -196,7 +196,7 @@ def _unlink(tree: TreeArrays, node: int, edge: int) -> None:
         tree.nodes[node, TAIL] = previous
 
 
-@kernel
+@lean_kernel
 def lower_child(tree: TreeArrays, node: int, token: int) -> None:
     """Count a child once less and move it to its place, or drop it at 0."""
     child = find_child(tree, node, token)
@@ -217,7 +217,7 @@ def lower_child(tree: TreeArrays, node: int, token: int) -> None:
         _move_behind(tree, node, edge, following)
 
 
-@kernel
+@lean_kernel
 def _move_behind(tree: TreeArrays, node: int, edge: int, other: int) -> None:
     """Move an edge backwards in the list, to before `other`, or to the end if that is NONE."""
     if edge == tree.nodes[node, HEAD]:
@@ -233,7 +233,7 @@ def _move_behind(tree: TreeArrays, node: int, edge: int, other: int) -> None:
         tree.edges[other, PREVIOUS] = edge
 
 
-@kernel
+@lean_kernel
 def drop_child(tree: TreeArrays, node: int, token: int) -> None:
     """Remove a child that a node has; with one child left, its edge goes too."""
     child = find_child(tree, node, token)
@@ -249,7 +249,7 @@ def drop_child(tree: TreeArrays, node: int, token: int) -> None:
         drop_list(tree, node)
 
 
-@kernel
+@lean_kernel
 def drop_list(tree: TreeArrays, node: int) -> None:
     """Free a node's edges; its first child stays."""
     edge = tree.nodes[node, HEAD]
@@ -260,7 +260,7 @@ def drop_list(tree: TreeArrays, node: int) -> None:
     tree.nodes[node, HEAD] = tree.nodes[node, TAIL] = NONE
 
 
-@kernel
+@lean_kernel
 def _free_edge(tree: TreeArrays, edge: int) -> None:
     slot = slot_of(tree, tree.edges[edge, OWNER], tree.edges[edge, TOKEN])
     before, at = NONE, tree.slots[slot]

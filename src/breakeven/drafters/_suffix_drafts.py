@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from breakeven.drafters._jit import inlined, lean_kernel
 from breakeven.drafters._suffix_arrays import (
     ACTIVE,
     ACTIVE_DEPTH,
@@ -21,7 +22,6 @@ from breakeven.drafters._suffix_arrays import (
     ROOT,
     TreeArrays,
 )
-from breakeven.drafters._suffix_jit import inlined, kernel
 from breakeven.drafters._suffix_nodes import append, look_up, suffix_node
 
 Ids = NDArray[np.int32]
@@ -33,14 +33,14 @@ DONE, OWN_FULL, CACHED_FULL = range(3)
 """What replay_request returns: all ids are fed, or a tree's arrays are too small."""
 
 
-@kernel
+@lean_kernel
 def look_up_all(tree: TreeArrays, tokens: Ids) -> None:
     """The context goes on by tokens that are not appended to the tree."""
     for token in tokens:
         look_up(tree, token)
 
 
-@kernel
+@lean_kernel
 def feed(tree: TreeArrays, text: Ids) -> bool:
     """Append what the text has more than the tokens fed already. False if the arrays are too small."""
     for at in range(tree.state[FED], len(text)):
@@ -54,7 +54,7 @@ def feed(tree: TreeArrays, text: Ids) -> bool:
     return True
 
 
-@kernel
+@lean_kernel
 def propose(
     own: TreeArrays,
     cached: TreeArrays,
@@ -88,50 +88,35 @@ def best_draft(
     """The match whose draft scores most, and more than `best`: its score, its node, the most tokens to draft.
 
     The matches are 1 to `depth` tokens long; `node` is the longest's. The node is ROOT if none scores more.
-    A node's sequences share one path, so the length that allows most tokens decides; limits rises up to the
-    length limits[0] and falls from there.
+    A node's sequences share one path, so the length that allows most tokens decides (limits rises up to the
+    length limits[0] and falls from there): a further token raises the score, unless it is one in a million.
     """
     found, tokens = ROOT, 0
     while node != ROOT:
         shortest = tree.nodes[tree.nodes[node, LINK], DEPTH] + 1
         limit = min(room, limits[min(max(limits[0], shortest), depth)])
         if limit > best:
-            score, needed = _score(tree, node, limit, min_prob, best)
+            score = _score(tree, node, limit, min_prob, best)
             if score > best:
-                best, found, tokens = score, node, min(room, limits[_longest(limits, depth, needed)])
+                best, found, tokens = score, node, limit
         depth = shortest - 1
         node = tree.nodes[node, LINK]
     return best, found, tokens
 
 
 @inlined
-def _score(
-    tree: TreeArrays, node: int, limit: int, min_prob: np.float32, best: np.float32
-) -> tuple[np.float32, int]:
-    """Sum of the path's probabilities, in single precision as in Arctic, and the tokens that reach it.
-
-    Stops early, with less than `best`, where no continuation can reach that.
-    """
-    score, prob, needed = np.float32(0), np.float32(1), 0
-    for length in range(1, limit + 1):
+def _score(tree: TreeArrays, node: int, limit: int, min_prob: np.float32, best: np.float32) -> np.float32:
+    """Sum of the path's probabilities, in single precision as Arctic; a part of it if below `best`."""
+    score, prob = np.float32(0), np.float32(1)
+    for length in range(limit):
         if tree.nodes[node, FIRST_TOKEN] < 0:
             break
         prob = prob * (np.float32(tree.nodes[node, FIRST_COUNT]) / np.float32(tree.nodes[node, COUNT]))
-        if prob < min_prob or score + (limit + 1 - length) * prob * ROUNDING < best:
+        if prob < min_prob or score + (limit - length) * prob * ROUNDING < best:
             break
-        if score + prob > score:
-            needed = length
         score = score + prob
         node = tree.nodes[node, FIRST_NODE]
-    return score, needed
-
-
-@inlined
-def _longest(limits: Ids, depth: int, needed: int) -> int:
-    """The longest match, from `depth` down, that allows the tokens needed: in a tie the longest wins."""
-    while limits[depth] < needed:
-        depth -= 1
-    return depth
+    return score
 
 
 @inlined
@@ -149,7 +134,7 @@ def write_draft(tree: TreeArrays, node: int, limit: int, min_prob: np.float32, d
     return limit
 
 
-@kernel
+@lean_kernel
 def replay_request(
     own: TreeArrays,
     cached: TreeArrays,
@@ -173,7 +158,8 @@ def replay_request(
     for at in range(cursor[0], len(ids)):
         cursor[0] = at
         if at == cursor[1]:
-            room = max(max_model_len - at - 1, 0)
+            fits = at - 1 + len(draft) <= max_model_len  # as vllm_common.room
+            room = max(max_model_len - at - 1, 0) if fits else 0
             n = propose(own, cached, at, limits, room, min_prob, draft)
             right = 0
             while right < n and at + right < len(ids) and ids[at + right] == draft[right]:

@@ -14,6 +14,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from breakeven.drafters._jit import inlined, lean_kernel
 from breakeven.drafters._suffix_arrays import (
     ACTIVE,
     ACTIVE_DEPTH,
@@ -51,10 +52,9 @@ from breakeven.drafters._suffix_children import (
     raise_child,
     slot_of,
 )
-from breakeven.drafters._suffix_jit import inlined, kernel
 
 
-@kernel
+@lean_kernel
 def clear(tree: TreeArrays) -> None:
     """Forget everything. On new arrays: state[NODES] is 0, and slots are NONE."""
     for edge in range(1, tree.state[EDGES]):
@@ -66,7 +66,7 @@ def clear(tree: TreeArrays) -> None:
     begin(tree)
 
 
-@kernel
+@lean_kernel
 def begin(tree: TreeArrays) -> None:
     """A text begins; what is in the tree stays."""
     tree.state[FED] = 0
@@ -74,7 +74,7 @@ def begin(tree: TreeArrays) -> None:
     tree.state[ACTIVE_DEPTH] = tree.state[MATCH_DEPTH] = 0
 
 
-@kernel
+@lean_kernel
 def rehash(tree: TreeArrays) -> None:
     """Fill the slots, which are empty."""
     for edge in range(1, tree.state[EDGES]):
@@ -169,7 +169,7 @@ def _add_to_counts(tree: TreeArrays, node: int, more: int) -> None:
         node = tree.nodes[node, LINK]
 
 
-@kernel
+@lean_kernel
 def _split(tree: TreeArrays, node: int, depth: int) -> int:
     """A new node for a node's sequences up to `depth` tokens, now that they end where the longer do not."""
     shorter = _new_node(tree, depth, tree.nodes[node, LINK], tree.nodes[node, COUNT])
@@ -199,7 +199,7 @@ def _raise_children(tree: TreeArrays, node: int, child: int, token: int, target:
         lead_to(tree, ROOT, child, target, clone)
 
 
-@kernel
+@lean_kernel
 def remove(tree: TreeArrays, text: NDArray[np.int32]) -> None:
     """Take out a whole text that was appended from the root; none may be growing."""
     active, depth = ROOT, 0
@@ -218,7 +218,7 @@ def remove(tree: TreeArrays, text: NDArray[np.int32]) -> None:
     begin(tree)
 
 
-@kernel
+@lean_kernel
 def _free_unused(tree: TreeArrays, node: int) -> None:
     """Free the nodes without an occurrence on a chain of links."""
     while node != ROOT and tree.nodes[node, COUNT] == 0:

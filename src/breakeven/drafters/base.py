@@ -104,6 +104,13 @@ class TableDrafter(Drafter[S]):
     def table(self, tokens: Tokens) -> Table:
         """What `propose` would draft at every output position, for the requests in their order."""
 
+    def stepped(self, tokens: Tokens, first: int) -> Table:
+        """As `table`, but only where steps fall if each request's begin after `first` output tokens.
+
+        What stands at other positions means nothing. Overridden where drafts cost more than a look-up.
+        """
+        return self.table(tokens)
+
     @classmethod
     def tables(cls, tokens: Tokens, settings: Sequence[S]) -> Iterator[Table]:
         """One Table for each of the settings, in their order; overridden where they can share work."""

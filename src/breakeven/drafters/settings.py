@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 import math
-from dataclasses import MISSING, dataclass, field, fields
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 from breakeven.errors import UsageError
 
+WORDS = {int: "a whole number", float: "a number", bool: "true or false", str: "a word"}
 
-def setting(default: Any, help: str, low: float = -math.inf, high: float = math.inf) -> Any:
-    """A dataclass field with its help text and the limits that the engine has; None passes unchecked."""
-    return field(default=default, metadata={"help": help, "low": low, "high": high})
+
+def setting(
+    default: Any, help: str, low: float = -math.inf, high: float = math.inf, kind: type | None = None
+) -> Any:
+    """A dataclass field with its help text and the limits that the engine has.
+
+    `kind` is the type of a value; by default that of the default. None passes only where it is the default.
+    """
+    return field(
+        default=default, metadata={"help": help, "low": low, "high": high, "kind": kind or type(default)}
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,21 +33,19 @@ class Settings:
 
 
 def _check(name: str, value: Any, default: Any, metadata: Any) -> None:
-    if value is None:
+    if not metadata or (value is None and default is None):
         return
-    if default is not None and default is not MISSING and not _alike(value, default):
-        raise UsageError(f"{name} is a {type(default).__name__}, not {value!r}: type {name}={default}")
-    if isinstance(value, str) or not metadata:
-        return
-    low, high = metadata["low"], metadata["high"]
-    if not low <= value <= high:
+    kind, low, high = metadata["kind"], metadata["low"], metadata["high"]
+    if not _is(value, kind):
+        raise UsageError(f"{name} is {WORDS.get(kind, kind.__name__)}, not {value!r}: type {name}={default}")
+    if kind is not str and not low <= value <= high:
         raise UsageError(f"{name} is {_range(low, high)}, not {value}: type {name}={default or low}")
 
 
-def _alike(value: Any, default: Any) -> bool:
-    if isinstance(default, float):
-        return isinstance(value, int | float) and not isinstance(value, bool)
-    return type(value) is type(default)
+def _is(value: Any, kind: type) -> bool:
+    if kind is float:
+        return type(value) in (int, float)
+    return type(value) is kind
 
 
 def _range(low: float, high: float) -> str:

@@ -9,11 +9,13 @@ tokens that followed there, or as many as there are up to the end of the context
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
+import numpy as np
+
+from breakeven.drafters import vllm_common
 from breakeven.drafters._ngram_tables import earlier_ends, first_occurrences
 from breakeven.drafters.base import Ids, Limits, Table, TableDrafter
 from breakeven.drafters.settings import Settings, setting
@@ -29,14 +31,20 @@ class VllmNgramSettings(Settings):
     """k has no default in vLLM, which asks for it; 5 is ours, as in the examples of its documentation."""
 
     k: int = setting(5, "most tokens of a draft (num_speculative_tokens)", 1)
-    min_n: int | None = setting(None, "shortest n-gram looked up (prompt_lookup_min); as max_n, or 5", 1)
-    max_n: int | None = setting(None, "longest n-gram looked up (prompt_lookup_max); as min_n, or 5", 1)
+    min_n: int | None = setting(
+        None, "shortest n-gram looked up (prompt_lookup_min); unset: max_n, or 5", 1, kind=int
+    )
+    max_n: int | None = setting(
+        None, "longest n-gram looked up (prompt_lookup_max); unset: min_n, or 5", 1, kind=int
+    )
 
     def __post_init__(self) -> None:
         Settings.__post_init__(self)
         least, most = self.n_range
         if least > most:
             raise UsageError(f"min_n {least} is above max_n {most}: type min_n={most} or max_n={least}")
+        object.__setattr__(self, "min_n", least)
+        object.__setattr__(self, "max_n", most)
 
     @property
     def n_range(self) -> tuple[int, int]:
@@ -49,7 +57,7 @@ class VllmNgram(TableDrafter[VllmNgramSettings]):
     """Drafts the continuation of the first occurrence of the longest repeated n-gram."""
 
     name: ClassVar[str] = "vllm-ngram"
-    engine: ClassVar[str] = "vLLM"
+    engine: ClassVar[str] = vllm_common.ENGINE
     summary: ClassVar[str] = "first occurrence of the longest repeated n-gram of the request"
     Config: ClassVar[type[Settings]] = VllmNgramSettings
 
@@ -63,8 +71,7 @@ class VllmNgram(TableDrafter[VllmNgramSettings]):
         return []
 
     def room(self, context_tokens: int, output_tokens: int, limits: Limits) -> int:
-        """The scheduler cuts a draft where the token after it would not fit, one before the drafter would."""
-        return UNLIMITED if limits.max_model_len is None else limits.max_model_len - context_tokens - 1
+        return vllm_common.room(context_tokens, self.settings.k, limits)
 
     def flags(self) -> str:
         least, most = self.settings.n_range
@@ -74,7 +81,7 @@ class VllmNgram(TableDrafter[VllmNgramSettings]):
             "prompt_lookup_min": least,
             "prompt_lookup_max": most,
         }
-        return f"--speculative-config '{json.dumps(config, separators=(',', ':'))}'"
+        return vllm_common.flags(config)
 
     def table(self, tokens: Tokens) -> Table:
         return next(self.tables(tokens, [self.settings]))
@@ -84,6 +91,7 @@ class VllmNgram(TableDrafter[VllmNgramSettings]):
         """One pass looks up every n-gram; each table then costs a few operations a position."""
         if not settings:
             return
+        limited = bool((tokens.max_model_len < UNLIMITED).any())
         ranges = sorted({one.n_range for one in settings})
         found = first_occurrences(
             tokens,
@@ -94,4 +102,7 @@ class VllmNgram(TableDrafter[VllmNgramSettings]):
         )
         reaches = {(least, most): found.reach_of(least, most) for least, most in ranges}
         for one in settings:
-            yield found.table(reaches[one.n_range], one.n_range[1], one.k)
+            reach = reaches[one.n_range]
+            if limited:
+                reach = np.where(vllm_common.rests(tokens, one.k), np.int32(0), reach)
+            yield found.table(reach, one.n_range[1], one.k)

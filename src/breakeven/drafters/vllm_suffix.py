@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections import deque
 from dataclasses import dataclass
 from typing import ClassVar
@@ -10,6 +9,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from breakeven.drafters import vllm_common
 from breakeven.drafters._suffix_drafts import DONE, OWN_FULL, propose, replay_request
 from breakeven.drafters._suffix_tree import SuffixTree
 from breakeven.drafters.base import Ids, Limits, Table, TableDrafter
@@ -22,7 +22,7 @@ class VllmSuffixSettings(Settings):
     """Defaults and limits as in SpeculativeConfig of vLLM 0.32, whose names begin with suffix_decoding_."""
 
     k: int | None = setting(
-        None, "num_speculative_tokens: most tokens to draft; None is max_tree_depth", low=1
+        None, "most tokens of a draft (num_speculative_tokens); unset: max_tree_depth", 1, kind=int
     )
     max_tree_depth: int = setting(24, "longest token sequence counted: match and draft together", low=1)
     max_cached_requests: int = setting(
@@ -42,7 +42,7 @@ class VllmSuffix(TableDrafter[VllmSuffixSettings]):
     """
 
     name: ClassVar[str] = "vllm-suffix"
-    engine: ClassVar[str] = "vllm"
+    engine: ClassVar[str] = vllm_common.ENGINE
     summary: ClassVar[str] = "suffix trees of the request and of earlier outputs (Arctic Inference)"
     Config = VllmSuffixSettings
     learns = True
@@ -87,13 +87,9 @@ class VllmSuffix(TableDrafter[VllmSuffixSettings]):
         self._keep(context[self._prompt :])
 
     def room(self, context_tokens: int, output_tokens: int, limits: Limits) -> int:
-        """Context, draft and the token that its verification adds fit max_model_len."""
-        if limits.max_model_len is None:
-            return super().room(context_tokens, output_tokens, limits)
-        return limits.max_model_len - context_tokens - 1
+        return vllm_common.room(context_tokens, self._k, limits)
 
     def flags(self) -> str:
-        """The --speculative-config of `vllm serve`."""
         config = {
             "method": "suffix",
             "num_speculative_tokens": self._k,
@@ -102,18 +98,15 @@ class VllmSuffix(TableDrafter[VllmSuffixSettings]):
             "suffix_decoding_max_spec_factor": self.settings.max_spec_factor,
             "suffix_decoding_min_token_prob": self.settings.min_token_prob,
         }
-        return f"--speculative-config '{json.dumps(config)}'"
+        return vllm_common.flags(config)
 
     def table(self, tokens: Tokens) -> Table:
         """The draft at every output position. The outputs stay in the global tree for the next call."""
         return self._replay(tokens, every=True, first=0)
 
-    def stepped(self, tokens: Tokens, skip_first: bool) -> Table:
-        """As `table`, but drafts are made only where steps fall; the other positions are 0.
-
-        skip_first: the first step follows each output's first token, which a server's prefill gives.
-        """
-        return self._replay(tokens, every=False, first=int(skip_first))
+    def stepped(self, tokens: Tokens, first: int) -> Table:
+        """As `table`, but drafts are made only where steps fall; at other positions there are none."""
+        return self._replay(tokens, every=False, first=first)
 
     def _replay(self, tokens: Tokens, every: bool, first: int) -> Table:
         positions = tokens.positions

@@ -35,7 +35,7 @@ def step_through(drafter: Drafter[Any], tokens: Tokens, first: int) -> Steps:
     Raises UsageError where a drafter of the user's own fails.
     """
     if isinstance(drafter, TableDrafter):
-        return walk_table(drafter.table(tokens), tokens, first)
+        return walk_table(drafter.stepped(tokens, first), tokens, first)
     found = [
         one_request(drafter, ids, prompt_tokens, limits, first)
         for (ids, prompt_tokens), limits in zip(tokens.contexts(), _limits(tokens), strict=True)

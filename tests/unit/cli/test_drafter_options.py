@@ -19,7 +19,7 @@ class Config(Settings):
     share: float = setting(0.5, "share", 0, 1)
     loud: bool = setting(False, "loud")
     word: str = setting("bfs", "word")
-    limit: int | None = setting(None, "limit", 1)
+    limit: int | None = setting(None, "limit", 1, kind=int)
 
 
 class Mine(Drafter[Config]):

@@ -15,7 +15,7 @@ class Config(Settings):
     k: int = setting(5, "draft length", 1)
     share: float = setting(0.5, "a share", 0, 1)
     word: str = setting("bfs", "an order")
-    limit: int | None = setting(None, "unset is no limit", 1)
+    limit: int | None = setting(None, "unset is no limit", 1, kind=int)
 
 
 class Mine(Drafter[Config]):

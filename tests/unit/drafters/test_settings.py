@@ -13,7 +13,7 @@ class Some(Settings):
     deep: int = setting(3, "no upper limit", 2)
     mode: str = setting("fast", "how")
     greedy: bool = setting(True, "whether")
-    most: int | None = setting(None, "unset is no limit", 1)
+    most: int | None = setting(None, "unset is no limit", 1, kind=int)
 
 
 def test_defaults_and_the_ends_of_the_limits_pass():
@@ -31,12 +31,15 @@ def test_defaults_and_the_ends_of_the_limits_pass():
         ({"share": 1.5}, "share is from 0 to 1, not 1.5"),
         ({"share": float("nan")}, "share is from 0 to 1, not nan"),
         ({"most": 0}, "most is 1 or more, not 0: type most=1"),
-        ({"k": 2.0}, "k is a int, not 2.0: type k=5"),
-        ({"k": True}, "k is a int, not True"),
-        ({"share": True}, "share is a float, not True"),
-        ({"greedy": 1}, "greedy is a bool, not 1"),
-        ({"mode": 3}, "mode is a str, not 3"),
-        ({"k": "5"}, "k is a int, not '5'"),
+        ({"most": "3"}, "most is a whole number, not '3'"),
+        ({"most": 2.5}, "most is a whole number, not 2.5"),
+        ({"k": None}, "k is a whole number, not None"),
+        ({"k": 2.0}, "k is a whole number, not 2.0: type k=5"),
+        ({"k": True}, "k is a whole number, not True"),
+        ({"share": True}, "share is a number, not True"),
+        ({"greedy": 1}, "greedy is true or false, not 1"),
+        ({"mode": 3}, "mode is a word, not 3"),
+        ({"k": "5"}, "k is a whole number, not '5'"),
     ],
 )
 def test_what_is_refused_says_what_to_type(wrong: dict[str, object], message: str):

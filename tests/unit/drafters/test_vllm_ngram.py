@@ -58,11 +58,16 @@ def test_the_token_after_the_draft_must_fit_the_model():
     assert drafter.room(96, 10, Limits()) > 10**9
 
 
+def test_the_drafter_rests_where_k_tokens_would_not_fit():
+    drafter = VllmNgram(VllmNgramSettings(k=5))
+    assert drafter.room(97, 10, Limits(max_model_len=100)) == 0
+
+
 def test_the_table_is_cut_by_the_model_too():
     tokens = flat([([1, 2, 3, 4, 1, 2], [3, 4, 1, 2])], max_model_len=[10])
     table = VllmNgram(VllmNgramSettings(k=5, min_n=2, max_n=3)).table(tokens)
-    assert table.drafted.tolist() == [3, 2, 1, 0]
-    assert table.accepted.tolist() == [3, 2, 1, 0]
+    assert table.drafted.tolist() == [3, 0, 0, 0]
+    assert table.accepted.tolist() == [3, 0, 0, 0]
 
 
 def test_no_requests():

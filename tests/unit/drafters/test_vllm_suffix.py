@@ -6,9 +6,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from breakeven.drafters import _suffix_tree
 from breakeven.drafters._suffix_arrays import (
     COUNT,
     EDGE_COUNT,
+    EDGES,
     FIRST_COUNT,
     FIRST_NODE,
     FIRST_TOKEN,
@@ -134,8 +136,9 @@ def test_empty_outputs_and_no_requests_have_empty_tables() -> None:
 
 
 def test_room_leaves_a_place_for_the_token_after_the_draft() -> None:
-    drafter = VllmSuffix(VllmSuffixSettings())
+    drafter = VllmSuffix(VllmSuffixSettings(k=7))
     assert drafter.room(10, 3, Limits(max_model_len=16)) == 5
+    assert drafter.room(11, 3, Limits(max_model_len=16)) == 0
     assert drafter.room(10, 3, Limits(max_tokens=4)) == ROOM
 
 
@@ -167,21 +170,34 @@ def test_settings_have_vllms_limits(wrong: dict[str, float]) -> None:
         make_drafter("vllm-suffix", wrong)
 
 
+@pytest.mark.parametrize("followers", range(8, 300, 7))
+def test_arrays_grow_before_a_node_with_many_children_is_split(
+    followers: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every 2 stands after a 1 but the last."""
+    monkeypatch.setattr(_suffix_tree, "SMALLEST", 8)
+    tree = SuffixTree(2)
+    tree.feed(ids(*(token for i in range(followers) for token in (1, 2, 10 + i)), 3, 2))
+    assert tree.arrays.state[EDGES] <= len(tree.arrays.edges)
+    assert count_of(tree, (2,)) == followers + 1
+    assert {count_of(tree, (2, 10 + i)) for i in range(followers)} == {1}
+
+
 texts = st.integers(1, 4).flatmap(
     lambda symbols: st.lists(st.lists(st.integers(0, symbols), max_size=40), min_size=1, max_size=6)
 )
 
 
 @settings(max_examples=150, deadline=None)
-@given(texts=texts, depth=st.integers(1, 8), removed=st.integers(0, 5))
-def test_every_sequence_is_counted_and_children_are_in_order(texts: Texts, depth: int, removed: int) -> None:
+@given(texts=texts, depth=st.integers(1, 8), kept=st.integers(1, 3))
+def test_every_sequence_is_counted_and_children_are_in_order(texts: Texts, depth: int, kept: int) -> None:
     tree = SuffixTree(depth)
-    for text in texts:
+    for at, text in enumerate(texts):
         tree.begin()
         tree.feed(ids(*text))
-    for text in texts[:removed]:
-        tree.remove(ids(*text))
-    counts = occurrences(texts[removed:], depth)
+        if at >= kept:
+            tree.remove(ids(*texts[at - kept]))
+    counts = occurrences(texts[-kept:], depth)
     assert {sequence: count_of(tree, sequence) for sequence in counts} == counts
     for sequence in [(), *counts]:
         if len(sequence) < depth:
