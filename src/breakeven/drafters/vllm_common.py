@@ -18,9 +18,9 @@ ENGINE = "vLLM"
 def room(context_tokens: int, k: int, limits: Limits) -> int:
     """Most tokens that a step may draft, as v1/core/sched/scheduler.py and v1/worker/gpu_model_runner.py.
 
-    Seen on vLLM 0.32. The draft and the token after it must fit max_model_len. The drafter rests where k tokens after the
-    context, its last one aside, would not; vLLM then has zeros verified, which it counts as drafted and which
-    no record of text accepts: they are left out here. max_tokens cuts no draft.
+    Seen on vLLM 0.32. The draft and the token after it must fit max_model_len. The drafter rests where k
+    tokens after the context, its last one aside, would not; vLLM then has zeros verified, which it counts as
+    drafted and hardly ever accepts: they are left out here. max_tokens cuts no draft.
     """
     if limits.max_model_len is None:
         return UNLIMITED

@@ -43,6 +43,8 @@ class Origin:
     """Of the sampling that gave the outputs; None is unknown. Above 0 a replay's meaning changes."""
     ids: Literal["recorded", "server tokenizer", "tokenizer"] = "recorded"
     """Whether the server reported the ids, or a tokenizer made them again from text."""
+    engine: str | None = None
+    """What served the outputs, as Drafter.engine; None is unknown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +90,8 @@ class SweepRow:
     flags: str
     counters: SpecCounters
     tokens_per_step: float
+    engine: str
+    """Which has this drafter."""
     pareto: bool
     """No other row has both more tokens per step and more accepted per drafted token (or fewer drafted)."""
 
@@ -101,6 +105,17 @@ class Sweep:
     requests: int
     output_tokens: int
     rows: tuple[SweepRow, ...]
+    """One or more."""
     skipped: Mapping[str, int]
     warnings: tuple[str, ...]
     elapsed_s: float
+
+    @property
+    def best_of_engine(self) -> SweepRow | None:
+        """The best row of a drafter that the engine of the record has; None if none, or it is unknown."""
+        return next((row for row in self.rows if row.engine == self.origin.engine), None)
+
+    @property
+    def suggested(self) -> SweepRow:
+        """The row to try next: the best on the record's engine, else the best of all."""
+        return self.best_of_engine or self.rows[0]

@@ -121,7 +121,8 @@ def _whole(source: Source, task: Task) -> SpecCounters:
 
 def _row(drafter: Drafter[Any], task: Task, counters: SpecCounters, emitted: int) -> SweepRow:
     per_step = emitted / (counters.steps or 1)
-    return SweepRow(task.drafter, as_used(drafter), drafter.flags(), counters, per_step, pareto=False)
+    flags = drafter.flags()
+    return SweepRow(task.drafter, as_used(drafter), flags, counters, per_step, drafter.engine, pareto=False)
 
 
 def ranked(rows: Sequence[SweepRow]) -> tuple[SweepRow, ...]:

@@ -91,7 +91,8 @@ class Part:
 def parts(total: Acceptance) -> list[Part]:
     """Tenths of the output, then reasoning and answer where the record tells them apart."""
     tenths = [f"{index * 100 // DECILES}–{(index + 1) * 100 // DECILES} %" for index in range(DECILES)]
-    named = [*zip(tenths, total.deciles, strict=True), *total.parts.items()]
+    told_apart = total.parts if all(counts.any() for counts in total.parts.values()) else {}
+    named = [*zip(tenths, total.deciles, strict=True), *told_apart.items()]
     return [_part(name, counts) for name, counts in named]
 
 
@@ -127,6 +128,7 @@ class Setting:
     drafted_per_step: str
     draft_share: str
     pareto: bool
+    engine: str
 
 
 def settings(sweep: Sweep) -> list[Setting]:
@@ -153,21 +155,28 @@ def _setting(place: int, rank: int, row: SweepRow, differing: set[str]) -> Setti
         per_step(counters.drafted_tokens, counters),
         share(counters.draft_share),
         row.pareto,
+        line(row.engine, 60),
     )
 
 
-def best_sentences(table: list[Setting]) -> list[str]:
-    """A sweep's answer: its best settings by tokens per step and by acceptance rate."""
-    if not table:
-        return ["No setting was replayed."]
+def best_sentences(sweep: Sweep, table: list[Setting]) -> list[str]:
+    """A sweep's answer: its best by tokens per step, by acceptance rate, and on the record's engine."""
     best, accurate = table[0], min(table, key=lambda row: row.rank)
-    return [
+    sentences = [
         f"{count(len(table), 'setting')}; most tokens per step: {best.tokens_per_step} with {best.drafter} "
         f"{best.settings}, which drafts in {best.draft_share} of the steps and has {best.acceptance} of the "
         "drafted tokens accepted.",
         f"Highest acceptance rate: {accurate.acceptance} with {accurate.drafter} {accurate.settings}, at "
         f"{accurate.tokens_per_step} tokens per step and a draft share of {accurate.draft_share}.",
     ]
+    own = sweep.best_of_engine
+    if own is not None:
+        row = table[sweep.rows.index(own)]
+        sentences.append(
+            f"On {row.engine}, which served this record: {row.tokens_per_step} with {row.drafter} "
+            f"{row.settings} (draft share {row.draft_share}, acceptance {row.acceptance})."
+        )
+    return sentences
 
 
 def by_drafter(sweep: Sweep) -> dict[str, list[SweepRow]]:

@@ -129,13 +129,13 @@ def _request(one: RequestReplay) -> RequestRow:
 
 
 def _sweep_context(sweep: Sweep) -> dict[str, Any]:
-    best = sweep.rows[0] if sweep.rows else None
+    best = sweep.suggested
     table = figures.settings(sweep)
     return {
-        **_context(sweep, best.drafter if best else "", best.flags if best else ""),
-        "best": words.row_words(best) if best else "",
-        "headline": f"Up to {words.headline(best.tokens_per_step)}" if best else "Nothing was replayed",
-        "answers": figures.best_sentences(table),
+        **_context(sweep, best.drafter, best.flags),
+        "best": words.row_words(best),
+        "headline": f"Up to {words.headline(sweep.rows[0].tokens_per_step)}",
+        "answers": figures.best_sentences(sweep, table),
         "rows": table[:MAX_SETTINGS],
         "rows_left_out": max(0, len(table) - MAX_SETTINGS),
         "settings_count": count(len(table), "setting"),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
@@ -48,8 +47,10 @@ def replay_json(replay: Replay) -> dict[str, Any]:
 def sweep_json(sweep: Sweep) -> dict[str, Any]:
     """The sweep in plain types, all of its rows, best first by tokens per step."""
     ranks = ranks_by_acceptance(sweep.rows)
+    best = sweep.suggested
     body = {
         "rows": [_row(row, rank) for row, rank in zip(sweep.rows, ranks, strict=True)],
+        "suggested": _row(best, ranks[sweep.rows.index(best)]),
         "requests": sweep.requests,
         "output_tokens": sweep.output_tokens,
         **_context(sweep),
@@ -125,12 +126,14 @@ def _request(one: RequestReplay) -> dict[str, Any]:
 
 
 def _origin(origin: Origin) -> dict[str, Any]:
-    absent = {"temperature": "the record does not say"} if origin.temperature is None else {}
+    unknown = [name for name in ("temperature", "engine") if getattr(origin, name) is None]
+    absent = dict.fromkeys(unknown, "the record does not say")
     return {
         "path": origin.path,
         "kind": origin.kind,
         "temperature": origin.temperature,
         "ids": origin.ids,
+        "engine": origin.engine,
         "absent": absent,
     }
 
@@ -138,9 +141,6 @@ def _origin(origin: Origin) -> dict[str, Any]:
 def _row(row: SweepRow, rank: int) -> dict[str, Any]:
     summary = _summary(row.counters)
     absent = summary.pop("absent")
-    per_step = None if math.isnan(row.tokens_per_step) else row.tokens_per_step
-    if per_step is None:
-        absent["tokens_per_step"] = "decode steps: none were counted, so there is nothing to divide by"
     if not row.flags:
         absent["flags"] = _NO_FLAGS
     return {
@@ -148,7 +148,7 @@ def _row(row: SweepRow, rank: int) -> dict[str, Any]:
         "settings": dict(row.settings),
         "flags": row.flags or None,
         **summary,
-        "tokens_per_step": per_step,
+        "tokens_per_step": row.tokens_per_step,
         "rank_by_acceptance_rate": rank,
         "pareto": row.pareto,
         "absent": absent,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
@@ -46,8 +45,8 @@ class HeatMap:
 
 def heat_maps(sweep: Sweep) -> list[HeatMap]:
     """One for each drafter with several settings, all shaded on one scale of tokens per step."""
-    values = [row.tokens_per_step for row in sweep.rows if not math.isnan(row.tokens_per_step)]
-    scale = Linear(min(values, default=0.0), max(values, default=1.0))
+    values = [row.tokens_per_step for row in sweep.rows]
+    scale = Linear(min(values), max(values))
     return [_map(name, rows, scale) for name, rows in by_drafter(sweep).items() if len(rows) > 1]
 
 
@@ -98,7 +97,7 @@ def _flat(values: tuple[Any, ...]) -> Iterator[Any]:
 
 
 def _cell(row: SweepRow | None, best: SweepRow, scale: Linear) -> Cell | None:
-    if row is None or math.isnan(row.tokens_per_step):
+    if row is None:
         return None
     return Cell(f"{row.tokens_per_step:.2f}", _shade(scale(row.tokens_per_step)), row_words(row), row is best)
 
@@ -153,8 +152,8 @@ class Scatter:
 
 
 def scatter(sweep: Sweep) -> Scatter | None:
-    """None where no setting has a decode step."""
-    rows = [row for row in sweep.rows if not math.isnan(row.tokens_per_step)]
+    """Of the settings that drafted; None where none did."""
+    rows = [row for row in sweep.rows if row.counters.drafts]
     if not rows:
         return None
     across = Linear(*padded([_percent(row) for row in rows]))
@@ -173,7 +172,7 @@ def scatter(sweep: Sweep) -> Scatter | None:
 
 
 def _percent(row: SweepRow) -> float:
-    """Acceptance rate; 0 where nothing was drafted."""
+    """Acceptance rate."""
     return 100 * (row.counters.acceptance_rate or 0.0)
 
 

@@ -109,13 +109,12 @@ def print_sweep(sweep: Sweep, console: Console, report: str | None = None) -> No
     say(console, "* is on the Pareto front: none has more tokens per step at an acceptance as high", "dim")
     _print_definitions(("tokens_per_step", "acceptance_rate", "draft_share"), console)
     console.print()
-    for sentence, style in zip(figures.best_sentences(table), ("bold", ""), strict=False):
-        say(console, sentence, style)
-    for row in sweep.rows[:1]:
-        say(console, words.flags_sentence(row.drafter, row.flags), wrap=False)
+    for index, sentence in enumerate(figures.best_sentences(sweep, table)):
+        say(console, sentence, "" if index else "bold")
+    best = sweep.suggested
+    say(console, words.flags_sentence(best.drafter, best.flags), wrap=False)
     _print_qualifiers(sweep, console)
-    command = words.next_command(sweep.rows[0].drafter, sweep.rows[0].flags) if sweep.rows else None
-    _print_end(sweep, command, report, console)
+    _print_end(sweep, words.next_command(best.drafter, best.flags), report, console)
 
 
 def _wide_table(shown: list[Setting]) -> Table:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import shlex
 from collections.abc import Collection, Mapping
 from typing import Any
@@ -142,8 +141,8 @@ def next_command(drafter: str, flags: str) -> str | None:
 
 
 def decimal(value: float | None) -> str:
-    """Three digits after the point; what is not there, or was divided by nothing, is absent."""
-    return ABSENT if value is None or math.isnan(value) else f"{value:.3f}"
+    """Three digits after the point."""
+    return ABSENT if value is None else f"{value:.3f}"
 
 
 def per_step(tokens: int | None, counters: SpecCounters) -> str:

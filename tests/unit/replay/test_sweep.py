@@ -29,7 +29,7 @@ def test_rows_are_ranked_by_tokens_per_step():
 
 def row(per_step: float, accepted: int, drafted: int) -> SweepRow:
     counters = SpecCounters(100, 50, drafted, accepted, source="replay")
-    return SweepRow("d", {}, "", counters, per_step, pareto=False)
+    return SweepRow("d", {}, "", counters, per_step, "own", pareto=False)
 
 
 def test_the_pareto_front_is_what_nothing_beats_in_both():

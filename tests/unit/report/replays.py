@@ -63,7 +63,8 @@ def row(drafter: str, tokens_per_step: float, rate: float, pareto: bool = False,
     accepted = round((tokens_per_step - 1) * 1000)
     counters = SpecCounters(1000, 600, round(accepted / rate) if rate else 0, accepted, source="replay")
     flags = "" if drafter == "oracle" else f"--flags-of {drafter}"
-    return SweepRow(drafter, settings, flags, counters, tokens_per_step, pareto)
+    engine = {"vllm-ngram": "vLLM", "trtllm-ngram": "TensorRT-LLM"}.get(drafter, "own")
+    return SweepRow(drafter, settings, flags, counters, tokens_per_step, engine, pareto)
 
 
 def swept(rows: tuple[SweepRow, ...] | None = None, **changes: Any) -> Sweep:

@@ -1,4 +1,3 @@
-import math
 from dataclasses import replace
 
 import numpy as np
@@ -84,12 +83,10 @@ def test_the_front_falls_from_tokens_per_step_to_acceptance():
     assert f"{len(drawn.front)} of them on the Pareto front" in drawn.text
 
 
-def test_rows_without_steps_are_not_drawn():
-    none = row("a", 1.0, 0.0, k=1)
-    none = replace(none, tokens_per_step=math.nan)
-    assert scatter(swept((none,))) is None
-    assert scatter(swept(())) is None
-    assert heat_maps(swept((none, replace(none, settings={"k": 2}))))[0].rows[0][1] == (None, None)
+def test_a_setting_that_never_drafted_has_no_acceptance_to_draw():
+    never = row("a", 1.0, 0.0, k=1)
+    never = replace(never, counters=replace(never.counters, drafts=0))
+    assert scatter(swept((never,))) is None
 
 
 def test_the_ninth_drafter_is_told_from_the_first():

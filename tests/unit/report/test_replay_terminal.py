@@ -12,7 +12,7 @@ from breakeven.report.replay_json import replay_json, sweep_json
 from breakeven.report.replay_terminal import print_replay, print_sweep
 from breakeven.units import share
 from tests.unit.report.builders import HOSTILE
-from tests.unit.report.replays import FLAGS, no_steps, replayed, request, row, swept
+from tests.unit.report.replays import FLAGS, GREEDY, no_steps, replayed, request, row, swept
 
 
 def shown(record: Replay | Sweep, width: int = 100, report: str | None = None) -> str:
@@ -129,7 +129,7 @@ def test_settings_that_differ_stand_in_the_table_and_no_others():
 
 
 @pytest.mark.parametrize("width", [40, 60, 79, 80, 100, 200])
-@pytest.mark.parametrize("record", [replayed(), no_steps(), swept(), swept(())], ids=range(4))
+@pytest.mark.parametrize("record", [replayed(), no_steps(), swept()], ids=range(3))
 def test_no_line_but_those_to_copy_is_wider_than_the_terminal(record: Replay | Sweep, width: int):
     copied = ("runs/", "To turn it on", "Next:")
     lines = [line for line in shown(record, width).splitlines() if not line.startswith(copied)]
@@ -153,3 +153,20 @@ def test_hostile_strings_are_harmless(width: int):
         assert not [c for c in text if unicodedata.category(c) in ("Cc", "Cs") and c != "\n"]
         assert "\u202e" not in text
         assert "[bold red]x[/bold red][/]" in text
+
+
+def test_a_sweep_suggests_what_the_records_engine_has():
+    origin = replace(GREEDY, engine="TensorRT-LLM")
+    said = shown(swept(origin=origin), 120)
+    best = next(row for row in swept().rows if row.drafter == "trtllm-ngram")
+    assert f"On TensorRT-LLM, which served this record: {best.tokens_per_step:.3f} with trtllm-ngram" in said
+    assert "To turn it on: --flags-of trtllm-ngram" in said
+    assert sweep_json(swept(origin=origin))["suggested"]["drafter"] == "trtllm-ngram"
+    assert sweep_json(swept())["suggested"]["drafter"] == swept().rows[0].drafter
+
+
+def test_reasoning_and_answer_are_told_apart_only_where_both_have_steps():
+    told = replayed().total
+    only = replace(told, parts={"reasoning": told.parts["reasoning"] * 0, "answer": told.parts["answer"]})
+    assert "reasoning" in shown(replayed(), 120)
+    assert "reasoning" not in shown(replayed(total=only), 120)

@@ -25,6 +25,8 @@ from breakeven.workload.prompts import Prompt
 
 TRIAL = "trial.json"
 BASELINE = "baseline"
+ENGINES = {"vllm": "vLLM", "sglang": "SGLang", "tensorrt-llm": "TensorRT-LLM"}
+"""Names of engines in a run, as drafters have them."""
 NO_TEMPLATE = "prompts were tokenised without the model's chat template"
 NO_PROMPT = "the run has no ids of its prompts: drafts look nothing up in the prompt"
 
@@ -57,7 +59,8 @@ class RunSource(Source):
         kind: Literal["run", "trial"] = "trial" if is_trial else "run"
         temperature = self._run.meta.sampling.temperature
         made = (MAY_DIFFER, NO_TEMPLATE) if self._way == "tokenizer" else ()
-        super().__init__(Origin(str(path), kind, temperature, self._way), (*made, *self._missing()))
+        engine = ENGINES.get(self._run.meta.server.engine or "", self._run.meta.server.engine)
+        super().__init__(Origin(str(path), kind, temperature, self._way, engine), (*made, *self._missing()))
 
     @property
     def expected(self) -> int:
