@@ -25,6 +25,8 @@ format: $(VENV)/.dev
 
 bench: $(VENV)/.dev
 	$(BIN)/python benchmarks/client.py
+	$(BIN)/python benchmarks/replay.py
+	$(BIN)/python benchmarks/replay_memory.py
 	$(BIN)/python benchmarks/memory.py
 	$(BIN)/python benchmarks/power.py
 	$(BIN)/python benchmarks/fuzz.py
@@ -34,7 +36,7 @@ bench: $(VENV)/.dev
 docs: $(VENV)/.docs
 	$(BIN)/mkdocs build --strict
 
-$(VENV)/.local: EXTRAS := local,fast
+$(VENV)/.local: EXTRAS := local,fast,replay
 $(VENV)/.dev: EXTRAS := dev
 $(VENV)/.docs: EXTRAS := docs
 $(VENV)/.%: pyproject.toml | $(VENV)/bin/python
