@@ -15,7 +15,7 @@ DECILES = 10
 
 @dataclass(frozen=True, slots=True)
 class Acceptance:
-    """Counts over some requests. Arrays grow to the larger shape when two records are added."""
+    """Counts over some requests."""
 
     requests: int
     output_tokens: int
@@ -23,7 +23,8 @@ class Acceptance:
     emitted_tokens: int
     """Output tokens that came out of decode steps; without each first one where the prefill gives it."""
     histogram: NDArray[np.int64]
-    """histogram[d, a] counts the steps that drafted d tokens of which a were accepted; d = 0 is no draft."""
+    """Rows (drafted, accepted, steps): how many steps drafted so many tokens and had so many accepted; 0
+    drafted is no draft. Each pair once, in order; shape (pairs, 3)."""
     deciles: NDArray[np.int64]
     """Shape (10, 4): steps, drafts, drafted, accepted tokens of the steps begun in each tenth of outputs."""
     parts: Mapping[str, NDArray[np.int64]] = field(default_factory=dict)
@@ -36,7 +37,7 @@ class Acceptance:
             self.requests + other.requests,
             self.output_tokens + other.output_tokens,
             self.emitted_tokens + other.emitted_tokens,
-            _add_grown(self.histogram, other.histogram),
+            joined(np.concatenate([self.histogram, other.histogram])),
             self.deciles + other.deciles,
             {name: self.parts.get(name, none) + other.parts.get(name, none) for name in names},
         )
@@ -54,26 +55,27 @@ class Acceptance:
 
 
 def counters_of(histogram: NDArray[np.int64]) -> SpecCounters:
-    """The counts that a histogram of steps by drafted and accepted tokens adds up to."""
-    by_draft, by_accepted = histogram.sum(axis=1), histogram.sum(axis=0)
+    """The counts that rows (drafted, accepted, steps) add up to."""
+    drafted, accepted, steps = histogram.T
+    by_accepted = np.bincount(accepted, steps).astype(np.int64)
     at_least = by_accepted[::-1].cumsum()[::-1]
     return SpecCounters(
-        steps=int(by_draft.sum()),
-        drafts=int(by_draft[1:].sum()),
-        drafted_tokens=int(by_draft @ np.arange(len(by_draft))),
-        accepted_tokens=int(by_accepted @ np.arange(len(by_accepted))),
+        steps=int(steps.sum()),
+        drafts=int(steps[drafted > 0].sum()),
+        drafted_tokens=int(drafted @ steps),
+        accepted_tokens=int(accepted @ steps),
         accepted_per_position=tuple(at_least[1:].tolist()),
         source="replay",
     )
 
 
+def joined(rows: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Rows (drafted, accepted, steps) with the steps of equal pairs added up, in order."""
+    pairs, index = np.unique(rows[:, :2], axis=0, return_inverse=True)
+    steps = np.bincount(index.ravel(), rows[:, 2], len(pairs)).astype(np.int64)
+    return np.column_stack([pairs, steps])
+
+
 def nothing() -> Acceptance:
     """What no request adds up to."""
-    return Acceptance(0, 0, 0, np.zeros((1, 1), np.int64), np.zeros((DECILES, 4), np.int64))
-
-
-def _add_grown(a: NDArray[np.int64], b: NDArray[np.int64]) -> NDArray[np.int64]:
-    total = np.zeros((max(a.shape[0], b.shape[0]), max(a.shape[1], b.shape[1])), np.int64)
-    total[: a.shape[0], : a.shape[1]] += a
-    total[: b.shape[0], : b.shape[1]] += b
-    return total
+    return Acceptance(0, 0, 0, np.zeros((0, 3), np.int64), np.zeros((DECILES, 4), np.int64))

@@ -4,37 +4,32 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from functools import cache
+from hashlib import blake2b
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any, TypeVar
+
+import platformdirs
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 COMPILED = os.environ.get("BREAKEVEN_COMPILED", "1") != "0" and find_spec("numba") is not None
 """False without numba, or with BREAKEVEN_COMPILED=0 in the environment."""
-
-
+PLAIN: dict[str, Any] = {"nogil": True}
+"""A kernel gives up the interpreter lock."""
 LEAN: dict[str, Any] = {"nogil": True, "_nrt": False}
 """For loops that make no array: without numba's runtime no references are counted, most of their time."""
 
 
 def kernel(function: F) -> F:
-    """Compile a loop over arrays; it gives up the interpreter lock, and its machine code is kept on disk."""
-    if not COMPILED:
-        return function
-    import numba
-
-    compiled: F = numba.njit(cache=True, nogil=True)(function)  # type: ignore[assignment]
-    return compiled
+    """Compile a loop over arrays; its machine code is kept on disk."""
+    return _compiled(function, PLAIN) if COMPILED else function
 
 
 def lean_kernel(function: F) -> F:
     """As `kernel`, for a function that makes no array; slices are none."""
-    if not COMPILED:
-        return function
-    import numba
-
-    compiled: F = numba.njit(cache=True, **LEAN)(function)
-    return compiled
+    return _compiled(function, LEAN) if COMPILED else function
 
 
 def inlined(function: F) -> F:
@@ -45,3 +40,34 @@ def inlined(function: F) -> F:
 
     compiled: F = numba.njit(forceinline=True, **LEAN)(function)
     return compiled
+
+
+def _compiled(function: F, options: dict[str, Any]) -> F:
+    import numba
+
+    given = numba.config.CACHE_DIR
+    folder = _cache_folder(given)
+    numba.config.CACHE_DIR = str(folder)
+    try:
+        compiled: F = numba.njit(cache=folder is not None, **options)(function)
+    finally:
+        numba.config.CACHE_DIR = given
+    return compiled
+
+
+@cache
+def _cache_folder(given: str) -> Path | None:
+    """One for each state of all kernels' sources: numba looks at a kernel's own file, not at its callees'.
+
+    Inside NUMBA_CACHE_DIR, if that is given; None where nothing can be written.
+    """
+    digest = blake2b(digest_size=8)
+    sources = (*Path(__file__).parent.glob("*.py"), Path(__file__).parents[1] / "replay" / "_walk.py")
+    for source in sorted(sources):
+        digest.update(source.read_bytes())
+    folder = Path(given or platformdirs.user_cache_path("breakeven") / "kernels") / digest.hexdigest()
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError:
+        return None
+    return folder if os.access(folder, os.W_OK) else None

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import signal
 import socket
+import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -47,14 +48,12 @@ class Cluster:
 
     @contextmanager
     def _joined(self) -> Iterator[None]:
-        ours = signal.getsignal(signal.SIGTERM)
         try:
             self._probe()
-            self._ray.init(self.address, logging_level=logging.ERROR, log_to_driver=False)
+            with _keeping_sigterm():
+                self._ray.init(self.address, logging_level=logging.ERROR, log_to_driver=False)
         except (OSError, RuntimeError, ValueError) as error:
             raise EndpointError(f"no Ray cluster at {self.address} ({error}): type --ray local") from error
-        finally:
-            signal.signal(signal.SIGTERM, ours)
         try:
             yield
         finally:
@@ -66,6 +65,17 @@ class Cluster:
         parts = urlsplit(address)
         if parts.hostname and parts.port:
             socket.create_connection((parts.hostname, parts.port), PROBE_S).close()
+
+
+@contextmanager
+def _keeping_sigterm() -> Iterator[None]:
+    """Ray puts in a handler that ends the process without saving anything."""
+    ours = signal.getsignal(signal.SIGTERM)
+    try:
+        yield
+    finally:
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGTERM, ours)
 
 
 def _apply(work: Callable[[A], B], item: A) -> B:

@@ -93,7 +93,8 @@ class SweepRow:
     engine: str
     """Which has this drafter."""
     pareto: bool
-    """No other row has both more tokens per step and more accepted per drafted token (or fewer drafted)."""
+    """On the front of tokens per step and acceptance rate: no other row is better in one of the two and at
+    least as good in the other; of equals the first."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import operator
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -60,11 +62,13 @@ def table_of(drafter: Drafter[Any], tokens: Tokens) -> Table:
     """What a drafter whose drafts depend on the tokens alone proposes at every output position."""
     if isinstance(drafter, TableDrafter):
         return drafter.table(tokens)
-    rows = []
+    rows: list[tuple[int, int]] = []
     for (ids, prompt_tokens), limits in zip(tokens.contexts(), _limits(tokens), strict=True):
-        drafter.begin(ids[:prompt_tokens], limits)
-        rows += [_drafted(drafter, ids, prompt_tokens, p, limits) for p in range(len(ids) - prompt_tokens)]
-        drafter.end(ids)
+        with _blaming(drafter):
+            drafter.begin(ids[:prompt_tokens], limits)
+            positions = range(len(ids) - prompt_tokens)
+            rows += [_drafted(drafter, ids, prompt_tokens, p, limits) for p in positions]
+            drafter.end(ids)
     drafted, accepted = np.array(rows, np.int32).reshape(-1, 2).T
     return Table(drafted, accepted)
 
@@ -75,16 +79,17 @@ def one_request(
     """Position, drafted and accepted tokens of each step of one request; shape (steps, 3)."""
     ids = ids.view()
     ids.flags.writeable = False
-    drafter.begin(ids[:prompt_tokens], limits)
     steps = []
     p = first
-    while prompt_tokens + p < len(ids):
-        drafted, accepted = _drafted(drafter, ids, prompt_tokens, p, limits)
-        if drafted:
-            drafter.accept(accepted)
-        steps.append((p, drafted, accepted))
-        p += accepted + 1
-    drafter.end(ids)
+    with _blaming(drafter):
+        drafter.begin(ids[:prompt_tokens], limits)
+        while prompt_tokens + p < len(ids):
+            drafted, accepted = _drafted(drafter, ids, prompt_tokens, p, limits)
+            if drafted:
+                drafter.accept(accepted)
+            steps.append((p, drafted, accepted))
+            p += accepted + 1
+        drafter.end(ids)
     return np.array(steps, np.int64).reshape(-1, 3)
 
 
@@ -94,9 +99,15 @@ def _drafted(
     """Tokens drafted and accepted where the output so far is of p tokens."""
     end = prompt_tokens + p
     room = drafter.room(end, p, limits)
-    draft = _proposed(drafter, ids[:end], room) if room > 0 else ()
-    drafted = len(draft.tokens) if isinstance(draft, Tree) else len(draft)
-    return drafted, accepted_of(draft, ids[end:])
+    if room <= 0:
+        return 0, 0
+    draft = drafter.propose(ids[:end], room)
+    if is_own(drafter):
+        draft = checked(draft)
+    if isinstance(draft, Tree):
+        return len(draft.tokens), min(accepted_of(draft, ids[end:]), room)
+    draft = draft[:room]
+    return len(draft), accepted_of(draft, ids[end:])
 
 
 def accepted_of(draft: Draft, following: Sequence[int] | NDArray[np.int32]) -> int:
@@ -122,18 +133,40 @@ def _accepted_path(tree: Tree, following: Sequence[int] | NDArray[np.int32]) -> 
     return accepted
 
 
-def _proposed(drafter: Drafter[Any], context: NDArray[np.int32], room: int) -> Draft:
+def is_own(drafter: Drafter[Any]) -> bool:
+    """Whether it is a class of the user's, whose drafts and failures are the user's too."""
+    return drafter.engine == Drafter.engine
+
+
+def checked(draft: Any) -> Draft:
+    """The draft of a user's drafter in the types that it should have. Raises TypeError or ValueError."""
+    if isinstance(draft, Tree):
+        if len(draft.tokens) != len(draft.parents):
+            raise ValueError("its Tree has another number of parents than tokens")
+        if any(not -1 <= parent < i for i, parent in enumerate(draft.parents)):
+            raise ValueError("a node of its Tree stands before its parent")
+        return Tree(tuple(_ids(draft.tokens)), draft.parents)
+    if draft is None or isinstance(draft, str | bytes):
+        raise TypeError(f"propose gave {draft!r}, not a list of token ids")
+    return _ids(draft)
+
+
+def _ids(tokens: Iterable[Any]) -> list[int]:
+    return [operator.index(token) for token in tokens]
+
+
+@contextmanager
+def _blaming(drafter: Drafter[Any]) -> Iterator[None]:
+    """Turns what goes wrong in a drafter of the user's own into a UsageError."""
     try:
-        draft = drafter.propose(context, room)
-        return draft if isinstance(draft, Tree) else draft[:room]
+        yield
     except UsageError:
         raise
-    except Exception as error:
-        if drafter.engine != Drafter.engine:
+    except (Exception, SystemExit) as error:
+        if not is_own(drafter):
             raise
         raise UsageError(
-            f"{drafter.name} failed on a context of {len(context)} tokens "
-            f"({type(error).__name__}: {error}): mend its propose"
+            f"{drafter.name} failed ({type(error).__name__}: {error}): mend the class"
         ) from error
 
 

@@ -15,11 +15,13 @@ from breakeven.errors import UsageError
 from breakeven.replay.batches import Batch, batches
 from breakeven.replay.grid import Setting
 from breakeven.replay.records import FirstToken, Sweep, SweepRow
-from breakeven.replay.run import FIRST, Progress, Task, as_used, check_found, is_compiled, slow, workers_for
+from breakeven.replay.run import FIRST, Progress, Task, as_used, is_compiled, slow, workers_for
 from breakeven.replay.sources import Source
 from breakeven.replay.steps import Steps, step_through, walk_table
 from breakeven.replay.tally import totals
 from breakeven.replay.workers import workers
+
+HERE = "drafters that learn from one request for the next were replayed on this machine, not on the cluster"
 
 Size = tuple[int, int]
 """Requests, and tokens of their outputs."""
@@ -45,12 +47,13 @@ def sweep_source(
     tasks = [Task(name, tuple(settings.items()), FIRST[first_token]) for name, settings in grid]
     drafters = {task: task.make() for task in tasks}
     (requests, output_tokens), counters = _by_batch(source, drafters, jobs, ray, progress)
-    check_found(source, requests)
     counters |= _in_turn(source, drafters, jobs, lambda: progress(requests))
     emitted = output_tokens - requests * FIRST[first_token]
     if not emitted:
         raise UsageError("every output is one token, which the prefill gives: type --first-token replayed")
     warnings = dict.fromkeys(warning for drafter in drafters.values() for warning in slow(drafter))
+    if ray and any(drafter.learns for drafter in drafters.values()):
+        warnings[HERE] = None
     return Sweep(
         source.origin,
         first_token,
@@ -128,7 +131,8 @@ def _row(drafter: Drafter[Any], task: Task, counters: SpecCounters, emitted: int
 def ranked(rows: Sequence[SweepRow]) -> tuple[SweepRow, ...]:
     """Best first by tokens per step, then by accepted per drafted; those on the Pareto front are marked.
 
-    On it is a row that no other row beats in the one without being behind in the other.
+    On it is a row than which no other is better in one of the two and at least as good in the other; of
+    equals the first.
     """
     best_rate = -1.0
     result = []

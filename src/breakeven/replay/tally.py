@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from breakeven.acceptance.counters import SpecCounters
-from breakeven.acceptance.record import DECILES, Acceptance, counters_of
+from breakeven.acceptance.record import DECILES, Acceptance, counters_of, joined
 from breakeven.replay.batches import Batch
 from breakeven.replay.records import RequestReplay
 from breakeven.replay.steps import Steps
@@ -61,7 +61,7 @@ def _by_request(
                 category,
                 output_tokens=end - begin,
                 emitted_tokens=max(end - begin - first, 0),
-                counters=counters_of(_dense(histogram)),
+                counters=counters_of(histogram),
                 histogram=histogram,
                 accepted_lengths=None if accepted_lengths is None else accepted_lengths[begin:end],
             )
@@ -88,19 +88,11 @@ def _by_category(
             requests=int(mine.sum()),
             output_tokens=int(lengths[mine].sum()),
             emitted_tokens=int(np.maximum(lengths[mine] - first, 0).sum()),
-            histogram=_dense(joint[mine[joint[:, 0]], 1:]),
+            histogram=joined(joint[mine[joint[:, 0]], 1:]),
             deciles=deciles[index],
             parts=_named(parts[index][: len(PARTS)]),
         )
     return found
-
-
-def _dense(rows: Counts) -> Counts:
-    """Rows (drafted, accepted, steps) as an array of steps by drafted and accepted."""
-    drafted, accepted, counts = rows.T
-    histogram = np.zeros((int(drafted.max(initial=0)) + 1, int(accepted.max(initial=0)) + 1), np.int64)
-    np.add.at(histogram, (drafted, accepted), counts)
-    return histogram
 
 
 def _grouped(steps: Steps, outer: Counts, outers: int, inner: Counts, inners: int) -> Counts:

@@ -7,13 +7,22 @@ import os
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from typing import Protocol, TypeVar
+
+from breakeven.errors import UsageError
 
 A = TypeVar("A")
 B = TypeVar("B")
 
 AHEAD = 2
 """Batches read ahead per worker: enough to keep it busy, few enough to keep memory flat."""
+
+
+ENDED = (
+    "a worker process ended before its work was done (killed, or out of memory): type --jobs 1 to work in "
+    "this process; a script needs its calls below  if __name__ == '__main__'"
+)
 
 
 class Workers(Protocol):
@@ -42,6 +51,8 @@ class Pool:
         with self._executor() as executor:
             try:
                 yield from in_order(lambda item: executor.submit(work, item), items, self.jobs * AHEAD)
+            except BrokenProcessPool as error:
+                raise UsageError(ENDED) from error
             finally:
                 executor.shutdown(cancel_futures=True)
 

@@ -66,27 +66,71 @@ def test_a_drafter_is_told_of_beginnings_acceptance_and_ends():
     assert told == [("begin", [4], 7), ("accept", 1), ("end", [4, 5, 6, 1, 2])]
 
 
-def test_a_context_cannot_be_written_to():
-    class Writing(CountUp):
-        def propose(self, context: Any, room: int) -> Draft:
-            context[0] = 7
-            return []
+def failing(**methods: Any) -> CountUp:
+    return type("Failing", (CountUp,), methods)(CountUpSettings())
 
-    with pytest.raises(
-        UsageError, match=r"count-up failed on a context of 2 tokens .*read-only.*mend its propose"
-    ):
-        step_through(Writing(CountUpSettings()), flat([([4], [5, 6])]), 1)
+
+def writing(self: Any, context: Any, room: int) -> Draft:
+    context[0] = 7
+    return []
+
+
+def raising(*args: Any) -> Any:
+    raise KeyError("lost")
+
+
+def leaving(*args: Any) -> Any:
+    raise SystemExit(7)
+
+
+def giving(draft: Any) -> Any:
+    return lambda self, context, room: draft
+
+
+@pytest.mark.parametrize(
+    ("methods", "message"),
+    [
+        ({"propose": writing}, r"ValueError: .*read-only"),
+        ({"propose": raising}, "KeyError: 'lost'"),
+        ({"propose": leaving}, "SystemExit: 7"),
+        ({"begin": raising}, "KeyError"),
+        ({"accept": raising}, "KeyError"),
+        ({"end": raising}, "KeyError"),
+        ({"propose": giving(None)}, "TypeError: propose gave None, not a list of token ids"),
+        ({"propose": giving("67")}, "TypeError: propose gave '67'"),
+        ({"propose": giving(["6"])}, "TypeError"),
+        ({"propose": giving([6.5])}, "TypeError"),
+        ({"propose": giving(7)}, "TypeError"),
+        ({"propose": giving(Tree((6, 7), (-1,)))}, "ValueError: its Tree has another number of parents"),
+        (
+            {"propose": giving(Tree((6, 7), (1, -1)))},
+            "ValueError: a node of its Tree stands before its parent",
+        ),
+        ({"propose": giving(Tree((6, 7), (-1, -2)))}, "ValueError"),
+    ],
+)
+def test_what_goes_wrong_in_a_drafter_of_ones_own_is_said_in_a_line(methods: dict[str, Any], message: str):
+    tokens = flat([([4], [5, 6, 7, 1])])
+    with pytest.raises(UsageError, match=rf"count-up failed \({message}.*\): mend the class"):
+        step_through(failing(**methods), tokens, 1)
+
+
+def test_a_draft_may_be_any_sequence_of_whole_numbers():
+    tokens = flat([([4], [5, 6, 7, 1])])
+    for draft in ([6, 7], (6, 7), np.array([6, 7]), np.array([6, 7], np.uint16), iter([6, 7])):
+        assert rows(step_through(failing(propose=giving(draft)), tokens, 1))[0] == (1, 2, 2)
 
 
 def test_an_engines_own_drafter_that_fails_is_our_fault():
-    class Ours(CountUp):
-        engine = "vLLM"
+    with pytest.raises(KeyError, match="lost"):
+        step_through(failing(engine="vllm", propose=raising), flat([([4], [5, 6])]), 1)
 
-        def propose(self, context: Any, room: int) -> Draft:
-            raise ValueError("a bug")
 
-    with pytest.raises(ValueError, match="a bug"):
-        step_through(Ours(CountUpSettings()), flat([([4], [5, 6])]), 1)
+def test_of_a_tree_no_more_is_accepted_than_there_is_room_for():
+    chain = Tree((6, 7, 8), (-1, 0, 1))
+    tokens = flat([([4], [5, 6, 7, 8])])
+    drafter = failing(propose=giving(chain), room=lambda self, context, output, limits: 2)
+    assert rows(step_through(drafter, tokens, 1))[0] == (1, 3, 2)
 
 
 @pytest.mark.parametrize(

@@ -34,7 +34,7 @@ def test_categories_add_up_their_requests():
     assert list(found.by_category) == ["x", "y"]
     x = found.by_category["x"]
     assert (x.requests, x.output_tokens, x.emitted_tokens) == (2, 3, 1)
-    assert x.histogram.tolist() == [[0, 0], [0, 0], [0, 1]]
+    assert x.histogram.tolist() == [[2, 1, 1]]
 
 
 def test_a_one_token_reply_comes_from_the_prefill():

@@ -1,8 +1,9 @@
+import os
 import time
 
 import pytest
 
-from breakeven.errors import EndpointError
+from breakeven.errors import EndpointError, UsageError
 from breakeven.replay.cluster import Cluster
 from breakeven.replay.workers import Here, Pool, workers
 
@@ -38,6 +39,15 @@ def test_a_failure_comes_to_the_caller(kind):
     assert [next(results) for _ in range(3)] == [0, 1, 2]
     with pytest.raises(ValueError, match="three"):
         next(results)
+
+
+def end_the_process(x: int) -> int:
+    os._exit(1)
+
+
+def test_a_worker_that_is_killed_ends_the_work_with_a_line():
+    with pytest.raises(UsageError, match=r"a worker process ended .*--jobs 1"):
+        list(Pool(2, threads=False).map(end_the_process, range(4)))
 
 
 @pytest.mark.parametrize("kind", KINDS[:2], ids=["here", "threads"])
