@@ -119,7 +119,10 @@ def test_a_run_folder_is_replayed_and_its_sweep_leaves_a_page_in_it(run_folder: 
     body = breakeven("replay", run_folder, *NGRAM, "--json").succeeded().json()
     assert body["origin"]["kind"] == "run" and body["origin"]["temperature"] == 0.0
     assert body["requests"] + sum(body["skipped"].values()) == 3
-    assert "exact, as a lossless drafter cannot change a greedy output" in body["meaning"]
+    assert (
+        "exact for the recorded tokens, as a lossless drafter cannot change a greedy output"
+        in body["meaning"]
+    )
     assert not (run_folder / "sweep.html").exists()
     words = ("--sweep", "--drafters", "vllm-ngram", "--ks", "1-3", "--n-ranges", "2-2,2-4")
     done = breakeven("replay", run_folder, *words).succeeded()
@@ -253,6 +256,68 @@ def test_without_compiled_loops_the_counts_are_the_same_and_it_says_so(inputs: P
     for key in ("elapsed_s", "tokens_per_second", "warnings"):
         del slow[key], fast[key]
     assert slow == fast
+
+
+STUDY = Path(__file__).parents[3] / "shared" / "data"
+"""Of a published study with vLLM's ngram, k 20, n 3–7; its acc_len counts the token after a draft too."""
+
+
+@pytest.mark.parametrize(
+    ("name", "positions", "unlike"), [("gsm8k", 49_848, []), ("sharegpt", 225_541, [("98", 405)])]
+)
+def test_a_published_study_is_met_at_every_position(
+    name: str, positions: int, unlike: list[tuple[str, int]]
+) -> None:
+    path = STUDY / f"specdecode_bench_{name}.jsonl"
+    if not path.exists():
+        pytest.skip(f"{path.name} is not in a folder shared/data beside the repository")
+    words = ("--drafter", "vllm-ngram", "--min-n", 3, "--max-n", 7, "--k", 20, "--per-position", "--json")
+    ours = breakeven("replay", path, *words).succeeded().json()["per_request"]
+    recorded = [json.loads(line) for line in path.read_text().splitlines()]
+    found = []
+    for one, record in zip(ours, recorded, strict=True):
+        ends = range(len(one["accepted_lengths"]), 0, -1)  # recorded lengths run past the end of the record
+        clipped = [min(n - 1, end) for n, end in zip(record["acc_ngram"]["acc_len"], ends, strict=True)]
+        pairs = enumerate(zip(one["accepted_lengths"], clipped, strict=True))
+        found += [(one["id"], at) for at, (mine, theirs) in pairs if mine != theirs]
+    assert sum(len(one["accepted_lengths"]) for one in ours) == positions
+    assert found == unlike
+
+
+def test_a_ray_cluster_counts_the_same(inputs: Path) -> None:
+    pytest.importorskip("ray")
+    words = ("replay", inputs / "ids.jsonl", *NGRAM, "--json")
+    there, here = (breakeven(*words, *where).succeeded().json() for where in (("--ray", "local"), ()))
+    for key in ("elapsed_s", "tokens_per_second"):
+        del there[key], here[key]
+    assert there == here
+
+
+def test_a_draft_as_long_as_a_long_request_fails_nothing(tmp_path: Path) -> None:
+    ids = [i * i % 97 for i in range(200_000)]  # the same 97 tokens again and again
+    record = write_jsonl(tmp_path / "long.jsonl", [{"prompt_token_ids": ids[:97], "token_ids": ids[97:]}])
+    words = ("--drafter", "vllm-ngram", "--k", 200_000, "--html", tmp_path / "long.html")
+    done = breakeven("replay", record, *words).succeeded()
+    assert (
+        "1 request, 199,903 output tokens" in done.out and "further places in --html and --json" in done.out
+    )
+    body = breakeven("replay", record, *words, "--json").succeeded().json()
+    assert body["emitted_tokens"] == 199_902
+    assert body["steps"] == sum(cell["steps"] for cell in body["histogram"]) < 20
+
+
+HOSTILE = "<img src=x onerror=alert(1)>\x1b[31mred\x1b]0;title\x07\x00\u202e[bold]x"
+
+
+def test_hostile_ids_and_categories_are_only_text(tmp_path: Path) -> None:
+    records = [
+        {**record, "id": HOSTILE + record["id"], "category": HOSTILE + record["id"]} for record in RECORDS
+    ]
+    record, page = write_jsonl(tmp_path / "ids.jsonl", records), tmp_path / "page.html"
+    for words in (NGRAM, ("--sweep", "--drafters", "vllm-ngram,oracle", "--ks", 3, "--n-ranges", 2)):
+        done = breakeven("replay", record, *words, "--html", page).succeeded()
+        assert not set("\x00\x07\x1b\u202e") & {*done.out, *page.read_text()}
+        assert "<img" not in page.read_text().split("</main>")[0]
 
 
 def test_drafters_are_listed_and_shown() -> None:

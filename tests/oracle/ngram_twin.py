@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 def vllm(context: Sequence[int], min_n: int, max_n: int, k: int, max_model_len: int) -> list[int]:
     """vLLM's ngram: longest n first, then the earliest place."""
-    for n in range(max_n, min_n - 1, -1):
+    for n in range(min(max_n, len(context) - 1), min_n - 1, -1):
         for i in range(len(context) - n):
             if context[i : i + n] == context[len(context) - n :]:
                 return list(context[i + n : i + n + min(k, max(0, max_model_len - len(context)))])

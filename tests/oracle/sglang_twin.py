@@ -25,6 +25,7 @@ class SglangTwin:
     def __init__(self, settings: SglangNgramSettings) -> None:
         self.settings = settings
         self.nodes: dict[Path, Node] = {}
+        """The one used longest ago comes first."""
         self.children: dict[Path, set[Path]] = {(): set()}
         self.clock = 0
         self.begin()
@@ -50,11 +51,11 @@ class SglangTwin:
         for start in range(len(window)):
             suffix = tuple(window[start : start + depth])
             while len(self.nodes) + 1 + len(suffix) > capacity:
-                self.forget(min(self.nodes, key=lambda path: self.nodes[path].last))
+                self.forget(next(iter(self.nodes)))
             for end in range(len(suffix), 0, -1):
                 path = suffix[:end]
                 self.clock += 1
-                node = self.nodes.setdefault(path, Node(0, 0, self.clock))
+                node = self.nodes[path] = self.nodes.pop(path, None) or Node(0, 0, self.clock)
                 node.uses += 1
                 node.last = self.clock
                 self.children.setdefault(path, set())

@@ -136,7 +136,7 @@ class SuffixTwin:
         return drafts
 
     def _draft(self, own: Tree, text: list[int], max_model_len: int) -> list[int]:
-        k = self.settings.k or self.settings.max_tree_depth
+        k = self.settings.k
         most = 0 if len(text) - 1 + k > max_model_len else min(k, max(0, max_model_len - len(text) - 1))
         context = text[-self.settings.max_tree_depth :]
         mine = own.speculate(context, most, self.settings)

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import inspect
+import json
+import os
 import random
+import subprocess
+import sys
 import textwrap
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,7 +25,8 @@ from breakeven.drafters.llamacpp_ngram_map import (
     NgramMapKSettings,
 )
 from breakeven.drafters.llamacpp_ngram_mod import LlamaNgramMod, NgramModSettings
-from breakeven.replay.steps import accepted_of
+from breakeven.drafters.tokens import flat
+from breakeven.replay.steps import accepted_of, step_through
 from tests.oracle.llamacpp_twins import CacheTwin, MapTwin, ModTwin
 
 CONTEXTS = 50_000
@@ -137,3 +143,30 @@ def test_equal_on_text_and_code(make: Callable[[random.Random], Pair]) -> None:
         more = alike(make(rng), requests, rng)
         contexts, drafts = contexts + more[0], drafts + more[1]
     assert contexts > 1000 and drafts > 0
+
+
+def digest(name: str) -> list[list[int]]:
+    """Drafted and accepted tokens of each step of some conversations."""
+    make = next(make for make in MAKERS if make.__name__ == name)
+    found = []
+    for seed in range(30):
+        rng = random.Random(seed)
+        steps = step_through(make(rng)[0], flat(conversation(rng)), 1)
+        found += [steps.drafted.tolist(), steps.accepted.tolist()]
+    return found
+
+
+@pytest.mark.parametrize("name", ["map_k", "map_k4v", "mod"])
+def test_plain_python_gives_the_same(name: str) -> None:
+    code = f"from tests.oracle.test_llamacpp_drafters import digest; print(digest({name!r}))"
+    found = subprocess.run(
+        [sys.executable, "-c", code],
+        env={**os.environ, "BREAKEVEN_COMPILED": "0"},
+        cwd=Path(__file__).parents[2],
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    compiled = digest(name)
+    assert json.loads(found.stdout) == compiled
+    assert sum(map(sum, compiled)) > 0

@@ -53,14 +53,14 @@ def contexts_compared(
 
 
 def any_settings(match_type: str, rng: random.Random) -> SglangNgramSettings:
-    depth, widest = rng.choice([2, 3, 4, 5, 18]), rng.randint(1, 10)
+    depth, widest = rng.choice([2, 3, 4, 5, 2, 3, 4, 5, 7, 18]), rng.randint(1, 10)
     return SglangNgramSettings(
         k=rng.choice([0, 1, 4, 11, 24]),
         match_type=match_type,
         min_bfs_breadth=rng.randint(1, widest),
         max_bfs_breadth=widest,
         max_trie_depth=depth,
-        capacity=rng.choice([depth + 1, depth + 9, 60, 10**6, 10**6]),
+        capacity=rng.choice([depth + 1, depth + 9, 60, 10**6]),
     )
 
 

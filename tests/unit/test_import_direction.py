@@ -8,7 +8,7 @@ import pytest
 PACKAGE = Path(__file__).parents[2] / "src" / "breakeven"
 ORDER = [
     *("errors", "units", "acceptance", "workload", "trace", "client", "latency", "measure", "engines"),
-    *("servers", "drafters", "replay", "compare", "verdict", "trial", "models", "report", "cli"),
+    *("servers", "drafters", "replay", "cost", "compare", "verdict", "trial", "models", "report", "cli"),
     *("__init__", "__main__"),
 ]
 

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import Field, fields
+from dataclasses import MISSING, Field, fields
 from typing import Any
 
 import click
 
+from breakeven.drafters.settings import WORDS
 from breakeven.errors import UsageError
 from breakeven.report.replay_words import value_words
 
-WORDS = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
+TRUTHS = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
 RANGE = ("min_n", "max_n")
 """Both are N where --n is given to a drafter that has no n."""
-KINDS = {bool: "true or false", int: "a whole number", float: "a number"}
 MOST_NUMBERS = 1024
 """In one range: each is replayed on its own."""
 
@@ -92,22 +92,28 @@ def _set(text: str, specs: Mapping[str, Field[Any]], drafter: str) -> tuple[str,
         raise UsageError(f"--set {text!r} is not NAME=VALUE: type --set {next(iter(specs), 'k')}=…")
     if name not in specs:
         raise UsageError(f"{drafter} has no setting {name}: it has {', '.join(specs) or 'none'}")
-    return name, _value(name, word, specs[name].default)
+    return name, _value(name, word, specs[name])
 
 
-def _value(name: str, word: str, default: Any) -> Any:
-    """The word as the type of the setting's default; where that says nothing, as what it looks like."""
-    if isinstance(default, str):
-        return word
-    kind = type(default)
-    if kind not in KINDS:
+def _value(name: str, word: str, spec: Field[Any]) -> Any:
+    """The word as the setting's type; where that is not known, as what it looks like."""
+    kind = _kind(spec)
+    if kind not in WORDS:
         return _guess(word)
+    if spec.default is None and word.lower() == "none":
+        return None
     try:
-        return WORDS[word.lower()] if kind is bool else kind(word)
+        return TRUTHS[word.lower()] if kind is bool else kind(word)
     except (KeyError, ValueError):
         raise UsageError(
-            f"--set {name}={word}: it is {KINDS[kind]}: type --set {name}={value_words(default)}"
+            f"--set {name}={word}: it is {WORDS[kind]}: type --set {name}={value_words(spec.default)}"
         ) from None
+
+
+def _kind(spec: Field[Any]) -> Any:
+    """The type of a setting's values: that which `setting` has noted, else that of the default."""
+    plain = None if spec.default is MISSING else type(spec.default)
+    return spec.metadata.get("kind", plain)
 
 
 def _guess(word: str) -> Any:
@@ -118,4 +124,4 @@ def _guess(word: str) -> Any:
             return kind(word)
         except ValueError:
             continue
-    return WORDS.get(word.lower(), word)
+    return TRUTHS.get(word.lower(), word)

@@ -11,7 +11,7 @@ import click
 from breakeven.cli import options
 from breakeven.cli.output import stdout
 from breakeven.errors import UsageError
-from breakeven.report.replay_words import value_words
+from breakeven.report.replay_words import engine_name, value_words
 from breakeven.report.terminal import say
 from breakeven.report.text import line
 
@@ -87,7 +87,7 @@ def _setting(spec: Field[Any]) -> dict[str, Any]:
 def _print_all(found: list[dict[str, Any]]) -> None:
     console = stdout()
     for one in found:
-        say(console, f"{one['name']} ({one['engine']})", "bold")
+        say(console, f"{one['name']} ({engine_name(one['engine'])})", "bold")
         say(console, f"  {line(one['summary'])}")
         settings = ", ".join(f"{_default(each)}{_limits(each)}" for each in one["settings"])
         if settings:
@@ -97,7 +97,7 @@ def _print_all(found: list[dict[str, Any]]) -> None:
 
 def _print_one(one: dict[str, Any]) -> None:
     console = stdout()
-    say(console, f"{line(one['name'])} ({line(one['engine'])})", "bold")
+    say(console, f"{line(one['name'])} ({engine_name(one['engine'])})", "bold")
     say(console, line(one["summary"], 500))
     if one["learns"]:
         say(console, "It keeps what it saw for later requests: the order of the record matters.")

@@ -12,21 +12,25 @@ import click
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 
-from breakeven.cli.options import json_option
+from breakeven.cli.geometry import find_geometry
+from breakeven.cli.options import json_option, print_json
+from breakeven.cli.output import stdout
 from breakeven.errors import UsageError
 from breakeven.models import cache
 from breakeven.models.cache import Cached
 from breakeven.models.resolve import Watch, quiet, resolve, verify
 from breakeven.models.upcycle import upcycle
+from breakeven.report.model_terminal import model_json, print_model
 from breakeven.units import size
 
 
 @click.group()
 def models() -> None:
-    """Fetch, list and make the models that the embedded engine runs.
+    """Fetch, list and make the models that the embedded engine runs; describe any model.
 
     \b
     breakeven models list
+    breakeven models describe kimi-k2.5
     breakeven models pull smollm2
     breakeven models upcycle smollm2 --experts 8 --top-k 1 --out moe.gguf
     """
@@ -88,6 +92,28 @@ def path(spec: str, as_json: bool) -> None:
     if spec.startswith("hf:") and spec not in known:
         raise UsageError(f"{spec} is not in the cache: type  breakeven models pull {spec}")
     _say_path(spec, resolve(spec, quiet), as_json)
+
+
+@models.command()
+@click.argument("model")
+@json_option
+def describe(model: str, as_json: bool) -> None:
+    """Say what MODEL holds: parameters, bytes that a decode step reads, KV cache, AllReduces.
+
+    MODEL is a preset, a config.json or a folder with one, a GGUF file, a name of `models list`, or a geometry
+    file such as --json prints.
+
+    \b
+    breakeven models describe kimi-k2.5
+    breakeven models describe ./Qwen3-30B-A3B/config.json
+    breakeven models describe smollm2 --json
+    """
+    with watching() as watch:
+        geometry = find_geometry(model, watch)
+    if as_json:
+        print_json(model_json(model, geometry))
+    else:
+        print_model(model, geometry, stdout())
 
 
 @models.command("upcycle")

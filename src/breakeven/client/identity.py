@@ -1,4 +1,4 @@
-"""What a server says of itself: engine and version, as far as it says."""
+"""What a server says of itself: engine, version and context size, as far as it says."""
 
 from __future__ import annotations
 
@@ -17,7 +17,10 @@ OWNERS = {"vllm": "vllm", "sglang": "sglang", "llamacpp": "llama.cpp"}
 
 
 async def identify(pool: Pool, endpoint: Endpoint) -> ServerInfo:
-    """Engine and version where the server tells them; never an error, nor a long wait."""
+    """Engine and version where the server tells them; never an error, nor a long wait.
+
+    The flag `max_model_len` is the most tokens of one sequence, whatever the engine calls it: it cuts drafts.
+    """
     try:
         return await _identify(pool, endpoint)
     except (ConnectFailed, TimedOut):
@@ -27,26 +30,37 @@ async def identify(pool: Pool, endpoint: Endpoint) -> ServerInfo:
 async def _identify(pool: Pool, endpoint: Endpoint) -> ServerInfo:
     version = await _json(pool, endpoint, "/version")
     if isinstance(version.get("version"), str):
-        return ServerInfo("vllm", version["version"], await _limits(pool, endpoint))
+        return ServerInfo("vllm", version["version"], _limits(await _cards(pool, endpoint), endpoint.model))
     props = await _json(pool, endpoint, "/props")
     if "build_info" in props or "default_generation_settings" in props:
-        return ServerInfo("llama.cpp", _text(props.get("build_info")))
+        return ServerInfo("llama.cpp", _text(props.get("build_info")), _limits_of_slot(props))
     info = await _json(pool, endpoint, "/get_server_info")
     if isinstance(info.get("version"), str):
-        return ServerInfo("sglang", info["version"])
-    return ServerInfo(await _owner(pool, endpoint))
+        return ServerInfo("sglang", info["version"], _limits(await _cards(pool, endpoint), endpoint.model))
+    cards = await _cards(pool, endpoint)
+    return ServerInfo(_owner(cards), None, _limits(cards, endpoint.model))
 
 
-async def _limits(pool: Pool, endpoint: Endpoint) -> dict[str, int] | None:
-    """The flag of vLLM that its model card repeats: it cuts drafts."""
-    cards = [card for card in await _cards(pool, endpoint) if card.get("id") == endpoint.model]
-    length = cards[0].get("max_model_len") if cards else None
-    return {"max_model_len": length} if type(length) is int else None
+def _limits(cards: list[dict[str, Any]], model: str | None) -> dict[str, int] | None:
+    """Of the model's card, as vLLM and SGLang give it."""
+    lengths = [card.get("max_model_len") for card in cards if card.get("id") == model]
+    return _max_model_len(lengths[0] if lengths else None)
 
 
-async def _owner(pool: Pool, endpoint: Endpoint) -> str | None:
+def _limits_of_slot(props: dict[str, Any]) -> dict[str, int] | None:
+    """llama.cpp's context is shared by its slots; what it tells here is the part of one."""
+    settings = props.get("default_generation_settings")
+    return _max_model_len(settings.get("n_ctx") if isinstance(settings, dict) else None)
+
+
+def _max_model_len(tokens: Any) -> dict[str, int] | None:
+    """None also for 0, which llama.cpp's router tells while it has no model loaded."""
+    return {"max_model_len": tokens} if type(tokens) is int and tokens > 0 else None
+
+
+def _owner(cards: list[dict[str, Any]]) -> str | None:
     """The engine that /v1/models names, for servers behind a gateway that passes only /v1 on."""
-    owners = [card.get("owned_by") for card in await _cards(pool, endpoint)]
+    owners = [card.get("owned_by") for card in cards]
     return next((engine for owner, engine in OWNERS.items() if owner in owners), None)
 
 

@@ -26,8 +26,8 @@ from breakeven.trace.run import Run
 from breakeven.trace.tokens import Header, RequestTokens, ids_of, write_tokens
 from breakeven.workload.prompts import Prompt, Request, Sampling
 
-LIMIT_S = 5.0
-"""Longest time that it may take, for all requests together."""
+LIMIT_S, LIMIT_PER_TEXT_S, MOST_S = 5.0, 0.05, 60.0
+"""Longest time that it may take: at first, more for each text that differs, and at most."""
 MADE_BY = "server tokenizer"
 ANCHOR = "\n"
 """Put before a text where the tokenizer would put a space before it: nothing merges with it there."""
@@ -35,16 +35,33 @@ ANCHOR = "\n"
 Ids = NDArray[np.int32]
 
 
-async def keep_tokens(pool: Pool, endpoint: Endpoint, run: Run, limit_s: float = LIMIT_S) -> None:
+async def keep_tokens(pool: Pool, endpoint: Endpoint, run: Run, limit_s: float | None = None) -> None:
     """Write the ids beside the requests of a run on llama.cpp that has none. Never raises a BreakevenError.
 
-    What the server refused, or what time did not allow, is said in the file.
+    What the server refused, or what time did not allow, is said in the file. The time is `limit_s`, else
+    what `limit_of` gives.
     """
     if run.meta.server.engine != "llama.cpp":
         return
     with suppress(BreakevenError):
-        if next(_without_ids(run), None) is not None:
+        if texts := _texts_of(run):
+            limit_s = limit_of(texts) if limit_s is None else limit_s
             await _write(ServerTokeniser(pool, endpoint, run.meta.sampling), run, limit_s)
+
+
+def limit_of(texts: int) -> float:
+    """Seconds that so many texts may take together."""
+    return min(LIMIT_S + LIMIT_PER_TEXT_S * texts, MOST_S)
+
+
+def _texts_of(run: Run) -> int:
+    """How many texts there are to send, each counted once."""
+    prompts: set[str] = set()
+    replies: set[int] = set()
+    for trace in _without_ids(run):
+        prompts.add(trace.prompt_id)
+        replies.update(hash(text) for text in (trace.reasoning, trace.text) if text)
+    return len(prompts) + len(replies)
 
 
 def _without_ids(run: Run) -> Iterator[RequestTrace]:

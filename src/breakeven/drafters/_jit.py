@@ -45,13 +45,14 @@ def inlined(function: F) -> F:
 def _compiled(function: F, options: dict[str, Any]) -> F:
     import numba
 
-    given = numba.config.CACHE_DIR
+    settings: Any = numba.config
+    given = settings.CACHE_DIR
     folder = _cache_folder(given)
-    numba.config.CACHE_DIR = str(folder)
+    settings.CACHE_DIR = str(folder)
     try:
         compiled: F = numba.njit(cache=folder is not None, **options)(function)
     finally:
-        numba.config.CACHE_DIR = given
+        settings.CACHE_DIR = given
     return compiled
 
 

@@ -17,6 +17,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from breakeven.drafters._hash import FACTOR, LOW
 from breakeven.drafters._jit import kernel
 
 Int32s = NDArray[np.int32]
@@ -24,9 +25,6 @@ Int64s = NDArray[np.int64]
 
 LEAF = 2**31 - 1
 """The depth of an edge that ends in a leaf."""
-LOW = (1 << 63) - 1
-FACTOR = 0x1E3779B97F4A7C15
-"""Odd, and near 2**61 times the golden ratio, so that the high bits of products spread (Knuth, TAOCP 6.4)."""
 
 
 class Index(NamedTuple):
@@ -208,7 +206,7 @@ def learn(index: Index, ids: Int32s, root: int, begin: int, end: int) -> None:
 
 @kernel
 def _agree(
-    index: Index, ids: Int32s, output: int, least: int, k: int, last: int,
+    index: Index, ids: Int32s, output: int, least: int, k: int,
     length: Int32s, reach: Int32s, agreed: Int32s,
 ) -> None:  # fmt: skip
     """Fill what Lookups holds for one request, whose first output token is ids[output]."""
@@ -230,15 +228,15 @@ def _agree(
                     same += 1
             following = q
             agreed[row, i] = same
-            reach[row, i] = max(0, min(p - q, last - p)) if q > 0 else 0
+            reach[row, i] = p - q if q > 0 else 0
 
 
 @kernel
 def look_up(
-    index: Index, ids: Int32s, starts: Int64s, outputs: Int64s, lasts: Int64s, root: int, least: int, k: int,
+    index: Index, ids: Int32s, starts: Int64s, outputs: Int64s, root: int, least: int, k: int,
     length: Int32s, reach: Int32s, agreed: Int32s,
 ) -> None:  # fmt: skip
-    """Fill the arrays of Lookups for all requests; no draft goes beyond lasts[r] tokens of context."""
+    """Fill the arrays of Lookups for all requests."""
     at = 0
     for r in range(len(outputs)):
         tokens = ids[starts[r] : starts[r + 1]]
@@ -246,7 +244,5 @@ def look_up(
         to = at + len(tokens) - output
         renew(index, len(tokens))
         learn(index, tokens, root, 0, len(tokens))
-        _agree(
-            index, tokens, output, least, k, int(lasts[r]), length[at:to], reach[:, at:to], agreed[:, at:to]
-        )
+        _agree(index, tokens, output, least, k, length[at:to], reach[:, at:to], agreed[:, at:to])
         at = to

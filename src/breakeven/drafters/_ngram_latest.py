@@ -5,14 +5,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from breakeven.drafters._hash import FACTOR, LOW
 from breakeven.drafters._jit import kernel
 
 Int32s = NDArray[np.int32]
 Int64s = NDArray[np.int64]
-
-LOW = (1 << 63) - 1
-FACTOR = 0x1E3779B97F4A7C15
-"""Odd, and near 2**61 times the golden ratio, so that the high bits of products spread (Knuth, TAOCP 6.4)."""
 
 
 @kernel

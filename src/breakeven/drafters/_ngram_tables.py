@@ -25,7 +25,7 @@ class Lookups:
     length: NDArray[np.int32]
     """Shape (positions,): tokens of the longest n-gram that occurred before, at most rows[-1]."""
     reach: NDArray[np.int32]
-    """Shape (rows, positions): tokens after its first occurrence that could be drafted; 0 without one."""
+    """Shape (rows, positions): tokens after its first occurrence; 0 without one."""
     agreed: NDArray[np.int32]
     """Shape (rows, positions): the record goes on with so many of them; exact up to the k asked for."""
 
@@ -34,19 +34,16 @@ class Lookups:
         reach: NDArray[np.int32] = self.reach[self.rows.index(max_n)]
         return reach if min_n <= self.least else np.where(self.length >= min_n, reach, np.int32(0))
 
-    def table(self, reach: NDArray[np.int32], max_n: int, k: int) -> Table:
-        """Drafts of at most k tokens within this reach."""
+    def table(self, reach: NDArray[np.int32], max_n: int, k: int, rooms: NDArray[np.int32] | None) -> Table:
+        """Drafts of at most k tokens within this reach, and as many as there is room for (None: for all)."""
         drafted = np.minimum(reach, np.int32(min(k, UNLIMITED)))
+        if rooms is not None:
+            np.minimum(drafted, rooms, out=drafted)
         return Table(drafted, np.minimum(self.agreed[self.rows.index(max_n)], drafted))
 
 
-def first_occurrences(
-    tokens: Tokens, min_n: int, max_ns: Iterable[int], k: int, lasts: NDArray[np.int64] | None = None
-) -> Lookups:
-    """Look up n-grams of min_n tokens or more for drafts of at most k, with one row for each of max_ns.
-
-    lasts, shape (requests,): no draft goes beyond so many tokens of context; None is no limit.
-    """
+def first_occurrences(tokens: Tokens, min_n: int, max_ns: Iterable[int], k: int) -> Lookups:
+    """Look up n-grams of min_n tokens or more for drafts of at most k, with one row for each of max_ns."""
     rows = sorted(set(max_ns))
     index = new_index(int(np.diff(tokens.starts).max(initial=0)), np.array(rows, np.int64))
     positions = int(tokens.positions[-1])
@@ -57,9 +54,7 @@ def first_occurrences(
         np.empty((len(rows), positions), np.int32),
         np.empty((len(rows), positions), np.int32),
     )
-    if lasts is None:
-        lasts = np.full(len(tokens), UNLIMITED, np.int64)
-    requests = tokens.ids, tokens.starts, tokens.outputs, lasts
+    requests = tokens.ids, tokens.starts, tokens.outputs
     look_up(index, *requests, min(min_n, 2), min_n, k, found.length, found.reach, found.agreed)
     return found
 

@@ -141,7 +141,7 @@ def replay_request(
     caching: bool,
     ids: Ids,
     prompt: int,
-    max_model_len: int,
+    rooms: Ids,
     cursor: NDArray[np.int64],
     every: bool,
     limits: Ids,
@@ -150,7 +150,7 @@ def replay_request(
     drafted: Ids,
     accepted: Ids,
 ) -> int:
-    """Step through a request's ids; drafted and accepted are those of its output positions.
+    """Step through a request's ids; rooms, drafted and accepted are those of its output positions.
 
     cursor[0] is where the next token is fed, cursor[1] where the next draft is made: before every token, or
     where a step ends. After OWN_FULL or CACHED_FULL, grow that tree and call again.
@@ -158,9 +158,7 @@ def replay_request(
     for at in range(cursor[0], len(ids)):
         cursor[0] = at
         if at == cursor[1]:
-            fits = at - 1 + len(draft) <= max_model_len  # as vllm_common.room
-            room = max(max_model_len - at - 1, 0) if fits else 0
-            n = propose(own, cached, at, limits, room, min_prob, draft)
+            n = propose(own, cached, at, limits, rooms[at - prompt], min_prob, draft)
             right = 0
             while right < n and at + right < len(ids) and ids[at + right] == draft[right]:
                 right += 1

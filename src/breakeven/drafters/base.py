@@ -50,6 +50,7 @@ class Drafter(ABC, Generic[S]):
     name: ClassVar[str]
     """Such as vllm-ngram: the engine, then the method."""
     engine: ClassVar[str] = "own"
+    """As a run names the engine that served it, such as vllm or llama.cpp; "none" for what no engine has."""
     summary: ClassVar[str] = ""
     """One line for `breakeven drafters`."""
     Config: ClassVar[type[Settings]]
@@ -57,6 +58,8 @@ class Drafter(ABC, Generic[S]):
     """Keeps what it saw from one request to the next, so that the order of the requests matters."""
     steps_matter: ClassVar[bool] = False
     """A draft depends on where earlier steps ended, not only on the tokens: no per-position table exists."""
+    compiled: ClassVar[bool] = False
+    """Its loops are compiled where numba is installed, and are slow without."""
 
     def __init__(self, settings: S) -> None:
         self.settings = settings

@@ -14,13 +14,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from breakeven.drafters._ngram_tables import Lookups, earlier_ends, first_occurrences
 from breakeven.drafters.base import Ids, Limits, Table, TableDrafter
+from breakeven.drafters.room import room_of, rooms_of
 from breakeven.drafters.settings import Settings, setting
 from breakeven.drafters.tokens import UNLIMITED, Tokens
 from breakeven.errors import UsageError
@@ -55,6 +56,7 @@ class HfPromptLookup(TableDrafter[HfPromptLookupSettings]):
     engine: ClassVar[str] = "transformers"
     summary: ClassVar[str] = "first occurrence of the longest repeated n-gram, from one token on"
     Config: ClassVar[type[Settings]] = HfPromptLookupSettings
+    compiled: ClassVar[bool] = True
 
     def propose(self, context: Ids, room: int) -> list[int]:
         for n in range(self.settings.max_n, 0, -1):
@@ -66,10 +68,7 @@ class HfPromptLookup(TableDrafter[HfPromptLookupSettings]):
 
     def room(self, context_tokens: int, output_tokens: int, limits: Limits) -> int:
         """max_length is prompt + max_tokens, and no more than the context that the record's server had."""
-        max_length = UNLIMITED if limits.max_model_len is None else limits.max_model_len
-        if limits.max_tokens is not None:
-            max_length = min(max_length, context_tokens - output_tokens + limits.max_tokens)
-        return 0 if context_tokens + 1 >= max_length else UNLIMITED
+        return room_of(_room, context_tokens, output_tokens, limits)
 
     def flags(self) -> str:
         """Arguments of `generate`."""
@@ -83,20 +82,16 @@ class HfPromptLookup(TableDrafter[HfPromptLookupSettings]):
         """One pass looks up every n-gram; each table then costs a few operations a position."""
         if not settings:
             return
-        found = first_occurrences(tokens, 1, [one.max_n for one in settings], max(one.k for one in settings))
-        found.reach[:, _at_end(tokens)] = 0
+        k = max(one.k for one in settings)
+        found = first_occurrences(tokens, 1, [one.max_n for one in settings], k)
+        rooms = rooms_of(_room, tokens, k)
         for one in settings:
-            yield found.table(_before_eos(tokens, found, one), one.max_n, one.k)
+            yield found.table(_before_eos(tokens, found, one), one.max_n, one.k, rooms)
 
 
-def _at_end(tokens: Tokens) -> NDArray[np.int64]:
-    """The output positions that have one token or less left of max_length."""
-    prompts = tokens.outputs - tokens.starts[:-1]
-    left = np.minimum(tokens.max_model_len - prompts, tokens.max_tokens) - 1
-    begins, ends = tokens.positions[:-1], tokens.positions[1:]
-    short = np.flatnonzero(left < ends - begins)
-    spans = [np.arange(begins[r] + max(0, int(left[r])), ends[r]) for r in short]
-    return np.concatenate([np.zeros(0, np.int64), *spans])
+def _room(context_tokens: Any, output_tokens: Any, max_tokens: Any, max_model_len: Any) -> Any:
+    max_length = np.minimum(max_model_len, context_tokens - output_tokens + max_tokens)
+    return (context_tokens + 1 < max_length) * UNLIMITED
 
 
 def _before_eos(tokens: Tokens, found: Lookups, settings: HfPromptLookupSettings) -> NDArray[np.int32]:
@@ -107,7 +102,6 @@ def _before_eos(tokens: Tokens, found: Lookups, settings: HfPromptLookupSettings
     numbers = np.arange(len(tokens.ids) + 1)
     is_eos = np.append(np.isin(tokens.ids, settings.eos), True)
     next_eos = np.minimum.accumulate(np.where(is_eos, numbers, len(tokens.ids))[::-1])[::-1]
-    lengths = np.diff(tokens.positions)
-    source = np.arange(len(reach)) + np.repeat(tokens.outputs - tokens.positions[:-1], lengths) - reach
+    source = tokens.spread(tokens.starts[:-1]) + tokens.context_tokens - reach
     cut: NDArray[np.int32] = np.minimum(reach, next_eos[source] - source).astype(np.int32)
     return cut

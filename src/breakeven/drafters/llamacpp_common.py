@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import fields
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from breakeven.drafters.base import Limits
+from breakeven.drafters.room import room_of, rooms_of
 from breakeven.drafters.settings import Settings
-from breakeven.drafters.tokens import UNLIMITED
+from breakeven.drafters.tokens import Tokens
 
 ENGINE = "llama.cpp"
 SIZES = {"n": "size_n", "k": "size_m"}
@@ -22,12 +27,16 @@ def room(context_tokens: int, output_tokens: int, limits: Limits) -> int:
     draft must fit the context; the draft and the token after it must fit the request. Below 1 the drafter is
     not asked at all, so that it learns nothing in this step; a longer draft is cut after it was made.
     """
-    most = UNLIMITED
-    if limits.max_model_len is not None:
-        most = limits.max_model_len - context_tokens - 1
-    if limits.max_tokens is not None:
-        most = min(most, limits.max_tokens - output_tokens - 1)
-    return most
+    return room_of(_room, context_tokens, output_tokens, limits)
+
+
+def rooms(tokens: Tokens, k: int) -> NDArray[np.int32] | None:
+    """`room` at each output position, as room.rooms_of gives it."""
+    return rooms_of(_room, tokens, k)
+
+
+def _room(context_tokens: Any, output_tokens: Any, max_tokens: Any, max_model_len: Any) -> Any:
+    return np.minimum(max_model_len - context_tokens, max_tokens - output_tokens) - 1
 
 
 def flags(kind: str, settings: Settings, names: Mapping[str, str]) -> str:

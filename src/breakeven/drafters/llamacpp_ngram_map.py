@@ -79,6 +79,7 @@ class _NgramMap(Drafter[S]):
     kind: ClassVar[str]
     learns = True
     steps_matter = True
+    compiled = True
 
     def __init__(self, settings: S) -> None:
         super().__init__(settings)

@@ -46,6 +46,7 @@ class LlamaNgramMod(Drafter[NgramModSettings]):
     Config = NgramModSettings
     learns = True
     steps_matter = True
+    compiled = True
 
     def __init__(self, settings: NgramModSettings) -> None:
         super().__init__(settings)

@@ -42,6 +42,7 @@ class LlamaNgramSimple(TableDrafter[NgramSimpleSettings]):
     engine: ClassVar[str] = llamacpp_common.ENGINE
     summary: ClassVar[str] = "what followed the last n tokens the last time"
     Config: ClassVar[type[Settings]] = NgramSimpleSettings
+    compiled: ClassVar[bool] = True
 
     def propose(self, context: Ids, room: int) -> list[int]:
         n, k = self.settings.n, self.settings.k
@@ -67,12 +68,13 @@ class LlamaNgramSimple(TableDrafter[NgramSimpleSettings]):
         """One pass over the tokens for each n."""
         most = {one.n: max(other.k for other in settings if other.n == one.n) for one in settings}
         found = {n: _latest(tokens, n, k) for n, k in most.items()}
-        context, room = _contexts(tokens)
+        context, rooms = tokens.context_tokens, llamacpp_common.rooms(tokens, max(most.values(), default=0))
         for one in settings:
             reach, agreed = found[one.n]
             drafted = np.minimum(reach, np.int32(one.k))
             drafted[(drafted < one.n) | (context <= one.n + one.k + 2)] = 0
-            drafted = np.minimum(drafted, np.clip(room, 0, one.k)).astype(np.int32)
+            if rooms is not None:
+                np.minimum(drafted, rooms, out=drafted)
             yield Table(drafted, np.minimum(agreed, drafted))
 
 
@@ -83,12 +85,3 @@ def _latest(tokens: Tokens, n: int, k: int) -> tuple[NDArray[np.int32], NDArray[
     reach, agreed = (np.empty(tokens.positions[-1], np.int32) for _ in range(2))
     look_up_latest(tokens.ids, tokens.starts, tokens.outputs, n, k, table, hashes, reach, agreed)
     return reach, agreed
-
-
-def _contexts(tokens: Tokens) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Tokens of the context at each output position, and what llamacpp_common.room gives there."""
-    prompts = tokens.outputs - tokens.starts[:-1]
-    lengths = np.diff(tokens.positions)
-    context = np.arange(tokens.positions[-1]) + np.repeat(prompts - tokens.positions[:-1], lengths)
-    last = np.minimum(tokens.max_model_len, prompts + tokens.max_tokens) - 1
-    return context, np.repeat(last, lengths) - context

@@ -22,6 +22,7 @@ class RecordedSettings(Settings):
 
 class Recorded(TableDrafter[RecordedSettings]):
     """Steps through measured lengths: k drafted wherever one is recorded, accepted as recorded, to at most k.
+    Nothing is drafted at positions that were not recorded.
 
     Exact for a drafter that drafts k tokens in a row and whose choice of a token does not depend on k.
     """

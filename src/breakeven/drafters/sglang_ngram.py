@@ -95,11 +95,12 @@ class SglangNgram(Drafter[SglangNgramSettings]):
     but padding stands last, as in SGLang."""
 
     name: ClassVar[str] = "sglang-ngram"
-    engine: ClassVar[str] = "SGLang"
+    engine: ClassVar[str] = "sglang"
     summary: ClassVar[str] = "trie of the last tokens of all steps, shared by all requests; drafts a tree"
     Config: ClassVar[type[Settings]] = SglangNgramSettings
     learns = True
     steps_matter: ClassVar[bool] = True
+    compiled: ClassVar[bool] = True
 
     def __init__(self, settings: SglangNgramSettings) -> None:
         super().__init__(settings)

@@ -37,6 +37,16 @@ class Tokens:
         lengths = self.starts[1:] - self.outputs
         return np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)])
 
+    @property
+    def context_tokens(self) -> NDArray[np.int64]:
+        """Tokens of prompt and output before each output token; shape (positions,)."""
+        begins = self.positions
+        return np.arange(begins[-1]) + self.spread(self.outputs - self.starts[:-1] - begins[:-1])
+
+    def spread(self, values: NDArray[np.int64]) -> NDArray[np.int64]:
+        """A value of each request, shape (n,), at each of its output positions; shape (positions,)."""
+        return np.repeat(values, self.starts[1:] - self.outputs)
+
     def contexts(self) -> Iterator[tuple[NDArray[np.int32], int]]:
         """Each request's prompt and output, and how many of these tokens are prompt."""
         for start, output, end in zip(self.starts[:-1], self.outputs, self.starts[1:], strict=True):

@@ -17,7 +17,8 @@ Requests here run one after another. On a server that runs several at once, thei
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+import json
+from dataclasses import asdict, dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -89,7 +90,7 @@ class TrtllmNgram(Drafter[TrtllmNgramSettings]):
     each request."""
 
     name: ClassVar[str] = "trtllm-ngram"
-    engine: ClassVar[str] = "TensorRT-LLM"
+    engine: ClassVar[str] = "tensorrt-llm"
     summary: ClassVar[str] = "pool of what followed each n-gram, shared by all requests; drafts the oldest"
     Config: ClassVar[type[Settings]] = TrtllmNgramSettings
     learns = True
@@ -128,13 +129,14 @@ class TrtllmNgram(Drafter[TrtllmNgramSettings]):
         return min(asked, held)
 
     def flags(self) -> str:
-        pairs = [
-            f"{NAMES.get(field.name, field.name)}: {str(getattr(self.settings, field.name)).lower()}"
-            for field in fields(self.settings)
-            if field.name != "padding"
-        ]
-        config = f"speculative_config: {{decoding_type: NGram, {', '.join(pairs)}}}"
-        return f"--config ngram.yaml, which holds {{disable_overlap_scheduler: true, {config}}}"
+        """Of `trtllm-serve`, which reads a YAML file once: here bash makes it. JSON is YAML too."""
+        values = {NAMES.get(name, name): value for name, value in asdict(self.settings).items()}
+        del values["padding"]
+        config = {
+            "disable_overlap_scheduler": True,
+            "speculative_config": {"decoding_type": "NGram", **values},
+        }
+        return f"--config <(echo '{json.dumps(config, separators=(',', ':'))}')"
 
     def _file(self, recent: bytes, largest: int) -> None:
         full, tokens = self.settings.k * ID_BYTES, len(recent)

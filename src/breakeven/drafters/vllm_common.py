@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from breakeven.drafters.base import Limits
-from breakeven.drafters.tokens import UNLIMITED, Tokens
+from breakeven.drafters.room import room_of, rooms_of
+from breakeven.drafters.tokens import Tokens
 
-ENGINE = "vLLM"
+ENGINE = "vllm"
 
 
 def room(context_tokens: int, k: int, limits: Limits) -> int:
@@ -22,19 +24,17 @@ def room(context_tokens: int, k: int, limits: Limits) -> int:
     tokens after the context, its last one aside, would not; vLLM then has zeros verified, which it counts as
     drafted and hardly ever accepts: they are left out here. max_tokens cuts no draft.
     """
-    if limits.max_model_len is None:
-        return UNLIMITED
-    if context_tokens - 1 + k > limits.max_model_len:
-        return 0
-    return limits.max_model_len - context_tokens - 1
+    return room_of(partial(_room, k), context_tokens, 0, limits)
 
 
-def rests(tokens: Tokens, k: int) -> NDArray[np.bool_]:
-    """Where `room` is 0 because k tokens would not fit; shape (positions,)."""
-    lengths = np.diff(tokens.positions)
-    first = tokens.outputs - tokens.starts[:-1] - tokens.positions[:-1]
-    contexts = np.arange(tokens.positions[-1]) + np.repeat(first, lengths)
-    return np.asarray(contexts - 1 + k > np.repeat(tokens.max_model_len, lengths))
+def rooms(tokens: Tokens, k: int) -> NDArray[np.int32] | None:
+    """`room` at each output position, as room.rooms_of gives it."""
+    return rooms_of(partial(_room, k), tokens, k)
+
+
+def _room(k: int, context_tokens: Any, output_tokens: Any, max_tokens: Any, max_model_len: Any) -> Any:
+    fits = context_tokens - 1 + k <= max_model_len
+    return fits * (max_model_len - context_tokens - 1)
 
 
 def flags(config: Mapping[str, Any]) -> str:

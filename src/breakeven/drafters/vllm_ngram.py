@@ -13,13 +13,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-import numpy as np
-
 from breakeven.drafters import vllm_common
 from breakeven.drafters._ngram_tables import earlier_ends, first_occurrences
 from breakeven.drafters.base import Ids, Limits, Table, TableDrafter
 from breakeven.drafters.settings import Settings, setting
-from breakeven.drafters.tokens import UNLIMITED, Tokens
+from breakeven.drafters.tokens import Tokens
 from breakeven.errors import UsageError
 
 N = 5
@@ -31,26 +29,25 @@ class VllmNgramSettings(Settings):
     """k has no default in vLLM, which asks for it; 5 is ours, as in the examples of its documentation."""
 
     k: int = setting(5, "most tokens of a draft (num_speculative_tokens)", 1)
-    min_n: int | None = setting(
+    min_n: int = setting(
         None, "shortest n-gram looked up (prompt_lookup_min); unset: max_n, or 5", 1, kind=int
     )
-    max_n: int | None = setting(
+    max_n: int = setting(
         None, "longest n-gram looked up (prompt_lookup_max); unset: min_n, or 5", 1, kind=int
     )
 
     def __post_init__(self) -> None:
         Settings.__post_init__(self)
+        object.__setattr__(self, "min_n", self.min_n or self.max_n or N)
+        object.__setattr__(self, "max_n", self.max_n or self.min_n)
         least, most = self.n_range
         if least > most:
             raise UsageError(f"min_n {least} is above max_n {most}: type min_n={most} or max_n={least}")
-        object.__setattr__(self, "min_n", least)
-        object.__setattr__(self, "max_n", most)
 
     @property
     def n_range(self) -> tuple[int, int]:
-        """Shortest and longest n-gram, in tokens; one that is left out equals the other."""
-        least = self.min_n or self.max_n or N
-        return least, self.max_n or least
+        """Shortest and longest n-gram, in tokens."""
+        return self.min_n, self.max_n
 
 
 class VllmNgram(TableDrafter[VllmNgramSettings]):
@@ -60,10 +57,10 @@ class VllmNgram(TableDrafter[VllmNgramSettings]):
     engine: ClassVar[str] = vllm_common.ENGINE
     summary: ClassVar[str] = "first occurrence of the longest repeated n-gram of the request"
     Config: ClassVar[type[Settings]] = VllmNgramSettings
+    compiled: ClassVar[bool] = True
 
     def propose(self, context: Ids, room: int) -> list[int]:
-        least, most = self.settings.n_range
-        for n in range(most, least - 1, -1):
+        for n in range(self.settings.max_n, self.settings.min_n - 1, -1):
             ends = earlier_ends(context, n)
             if len(ends):
                 draft: list[int] = context[ends[0] :][: max(0, min(self.settings.k, room))].tolist()
@@ -74,12 +71,11 @@ class VllmNgram(TableDrafter[VllmNgramSettings]):
         return vllm_common.room(context_tokens, self.settings.k, limits)
 
     def flags(self) -> str:
-        least, most = self.settings.n_range
         config = {
             "method": "ngram",
             "num_speculative_tokens": self.settings.k,
-            "prompt_lookup_min": least,
-            "prompt_lookup_max": most,
+            "prompt_lookup_min": self.settings.min_n,
+            "prompt_lookup_max": self.settings.max_n,
         }
         return vllm_common.flags(config)
 
@@ -91,18 +87,9 @@ class VllmNgram(TableDrafter[VllmNgramSettings]):
         """One pass looks up every n-gram; each table then costs a few operations a position."""
         if not settings:
             return
-        limited = bool((tokens.max_model_len < UNLIMITED).any())
         ranges = sorted({one.n_range for one in settings})
-        found = first_occurrences(
-            tokens,
-            ranges[0][0],
-            [most for _, most in ranges],
-            max(one.k for one in settings),
-            tokens.max_model_len - 1,
-        )
+        rooms = {k: vllm_common.rooms(tokens, k) for k in {one.k for one in settings}}
+        found = first_occurrences(tokens, ranges[0][0], [most for _, most in ranges], max(rooms))
         reaches = {(least, most): found.reach_of(least, most) for least, most in ranges}
         for one in settings:
-            reach = reaches[one.n_range]
-            if limited:
-                reach = np.where(vllm_common.rests(tokens, one.k), np.int32(0), reach)
-            yield found.table(reach, one.n_range[1], one.k)
+            yield found.table(reaches[one.n_range], one.max_n, one.k, rooms[one.k])

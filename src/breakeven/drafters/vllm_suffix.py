@@ -14,14 +14,14 @@ from breakeven.drafters._suffix_drafts import DONE, OWN_FULL, propose, replay_re
 from breakeven.drafters._suffix_tree import SuffixTree
 from breakeven.drafters.base import Ids, Limits, Table, TableDrafter
 from breakeven.drafters.settings import Settings, setting
-from breakeven.drafters.tokens import Tokens
+from breakeven.drafters.tokens import UNLIMITED, Tokens
 
 
 @dataclass(frozen=True, slots=True)
 class VllmSuffixSettings(Settings):
     """Defaults and limits as in SpeculativeConfig of vLLM 0.32, whose names begin with suffix_decoding_."""
 
-    k: int | None = setting(
+    k: int = setting(
         None, "most tokens of a draft (num_speculative_tokens); unset: max_tree_depth", 1, kind=int
     )
     max_tree_depth: int = setting(24, "longest token sequence counted: match and draft together", low=1)
@@ -30,6 +30,11 @@ class VllmSuffixSettings(Settings):
     )
     max_spec_factor: float = setting(1.0, "tokens drafted at most for each token matched", low=0)
     min_token_prob: float = setting(0.1, "least estimated probability of a drafted token", low=0, high=1)
+
+    def __post_init__(self) -> None:
+        Settings.__post_init__(self)
+        if self.k is None:
+            object.__setattr__(self, "k", self.max_tree_depth)
 
 
 class VllmSuffix(TableDrafter[VllmSuffixSettings]):
@@ -45,15 +50,15 @@ class VllmSuffix(TableDrafter[VllmSuffixSettings]):
     engine: ClassVar[str] = vllm_common.ENGINE
     summary: ClassVar[str] = "suffix trees of the request and of earlier outputs (Arctic Inference)"
     Config = VllmSuffixSettings
+    compiled: ClassVar[bool] = True
     learns = True
 
     def __init__(self, settings: VllmSuffixSettings) -> None:
         super().__init__(settings)
         self.learns = settings.max_cached_requests > 0
-        self._k = settings.k or settings.max_tree_depth
-        self._limits = _limits(settings, self._k)
+        self._limits = _limits(settings)
         self._min_prob = np.float32(settings.min_token_prob)
-        self._draft = np.zeros(self._k, np.int32)
+        self._draft = np.zeros(settings.max_tree_depth, np.int32)
         self._own = SuffixTree(settings.max_tree_depth)
         self._cached = SuffixTree(settings.max_tree_depth)
         self._outputs: deque[Ids] = deque()
@@ -75,7 +80,7 @@ class VllmSuffix(TableDrafter[VllmSuffixSettings]):
         first."""
         context = np.ascontiguousarray(context, np.int32)
         self._feed(context)
-        room = max(0, min(room, self._k))
+        room = max(0, min(room, self.settings.k))
         trees = self._own.arrays, self._cached.arrays
         n = propose(*trees, len(context), self._limits, room, self._min_prob, self._draft)
         return [int(token) for token in self._draft[:n]]
@@ -87,12 +92,12 @@ class VllmSuffix(TableDrafter[VllmSuffixSettings]):
         self._keep(context[self._prompt :])
 
     def room(self, context_tokens: int, output_tokens: int, limits: Limits) -> int:
-        return vllm_common.room(context_tokens, self._k, limits)
+        return vllm_common.room(context_tokens, self.settings.k, limits)
 
     def flags(self) -> str:
         config = {
             "method": "suffix",
-            "num_speculative_tokens": self._k,
+            "num_speculative_tokens": self.settings.k,
             "suffix_decoding_max_tree_depth": self.settings.max_tree_depth,
             "suffix_decoding_max_cached_requests": self.settings.max_cached_requests,
             "suffix_decoding_max_spec_factor": self.settings.max_spec_factor,
@@ -114,19 +119,22 @@ class VllmSuffix(TableDrafter[VllmSuffixSettings]):
             outputs = np.sort(np.diff(positions))
             self._cached.reserve(int(outputs[-self.settings.max_cached_requests :].sum()))
         drafted, accepted = np.zeros(int(positions[-1]), np.int32), np.zeros(int(positions[-1]), np.int32)
+        rooms = vllm_common.rooms(tokens, self.settings.k)
+        if rooms is None:
+            rooms = np.full(len(drafted), UNLIMITED, np.int32)
         for r, (ids, prompt) in enumerate(tokens.contexts()):
             rows = slice(int(positions[r]), int(positions[r + 1]))
             self.begin(ids[:prompt], Limits())
             self._own.reserve(len(ids) - prompt)
             cursor = np.array([prompt, prompt + first], np.int64)
-            self._step(ids, int(tokens.max_model_len[r]), cursor, every, drafted[rows], accepted[rows])
+            self._step(ids, rooms[rows], cursor, every, drafted[rows], accepted[rows])
             self._keep(ids[prompt:])
         return Table(drafted, accepted)
 
     def _step(
         self,
         ids: Ids,
-        max_model_len: int,
+        rooms: Ids,
         cursor: NDArray[np.int64],
         every: bool,
         drafted: Ids,
@@ -139,7 +147,7 @@ class VllmSuffix(TableDrafter[VllmSuffixSettings]):
                 self.learns,
                 ids,
                 self._prompt,
-                max_model_len,
+                rooms,
                 cursor,
                 every,
                 self._limits,
@@ -162,14 +170,14 @@ class VllmSuffix(TableDrafter[VllmSuffixSettings]):
             self._outputs.append(output.copy())
 
 
-def _limits(settings: VllmSuffixSettings, k: int) -> Ids:
+def _limits(settings: VllmSuffixSettings) -> Ids:
     """Most tokens to draft after each match length 1 … max_tree_depth − 1; [0] is the length that allows
     most.
 
     A match of m tokens allows int(m × factor + 1e-6), the product in single precision (Arctic Inference
     0.3.0, SuffixTree::speculate), and no path leads deeper than max_tree_depth.
     """
-    depth, factor = settings.max_tree_depth, np.float32(settings.max_spec_factor)
+    k, depth, factor = settings.k, settings.max_tree_depth, np.float32(settings.max_spec_factor)
     limits = [int(min(k, depth - m, float(np.float32(m) * factor) + 1e-6)) for m in range(depth)]
     limits[0] = max(range(1, depth), key=limits.__getitem__, default=0)
     return np.array(limits, np.int32)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Any
@@ -89,7 +89,7 @@ def replay_source(
         by_category,
         tuple(requests),
         source.skipped,
-        (*source.warnings, *slow(first)),
+        warnings_of(source, [first]),
         time.monotonic() - began,
     )
 
@@ -131,6 +131,12 @@ def as_used(drafter: Drafter[Any]) -> dict[str, Any]:
     return asdict(drafter.settings)
 
 
-def slow(drafter: Drafter[Any]) -> tuple[str, ...]:
-    """The warning for a drafter whose loops could be compiled and are not."""
-    return (SLOW,) if drafter.compiled and not COMPILED else ()
+def warnings_of(source: Source, drafters: Iterable[Drafter[Any]]) -> tuple[str, ...]:
+    """What must be said beside figures of these drafters on a source that was read to its end."""
+    found = dict.fromkeys(source.warnings)
+    for drafter in drafters:
+        if drafter.name == "recorded":
+            found |= dict.fromkeys(source.acceptance_warnings)
+        if drafter.compiled and not COMPILED:
+            found[SLOW] = None
+    return tuple(found)

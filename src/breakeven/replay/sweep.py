@@ -4,18 +4,19 @@ from __future__ import annotations
 
 import itertools
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
 
 from breakeven.acceptance.counters import SpecCounters
 from breakeven.drafters.base import Drafter, TableDrafter
+from breakeven.drafters.tokens import flat
 from breakeven.errors import UsageError
 from breakeven.replay.batches import Batch, batches
 from breakeven.replay.grid import Setting
 from breakeven.replay.records import FirstToken, Sweep, SweepRow
-from breakeven.replay.run import FIRST, Progress, Task, as_used, is_compiled, slow, workers_for
+from breakeven.replay.run import FIRST, Progress, Task, as_used, is_compiled, warnings_of, workers_for
 from breakeven.replay.sources import Source
 from breakeven.replay.steps import Steps, step_through, walk_table
 from breakeven.replay.tally import totals
@@ -51,9 +52,7 @@ def sweep_source(
     emitted = output_tokens - requests * FIRST[first_token]
     if not emitted:
         raise UsageError("every output is one token, which the prefill gives: type --first-token replayed")
-    warnings = dict.fromkeys(warning for drafter in drafters.values() for warning in slow(drafter))
-    if ray and any(drafter.learns for drafter in drafters.values()):
-        warnings[HERE] = None
+    local = (HERE,) if ray and any(drafter.learns for drafter in drafters.values()) else ()
     return Sweep(
         source.origin,
         first_token,
@@ -61,7 +60,7 @@ def sweep_source(
         output_tokens,
         ranked([_row(drafters[task], task, counters[task], emitted) for task in tasks]),
         source.skipped,
-        (*source.warnings, *warnings),
+        (*warnings_of(source, drafters.values()), *local),
         time.monotonic() - began,
     )
 
@@ -108,12 +107,19 @@ def _stepped(group: Sequence[Task], batch: Batch) -> Iterator[Steps]:
 def _in_turn(source: Source, drafters: Drafters, jobs: int | None, done: Callable[[], None]) -> Counters:
     """The counts of the drafters that learn: each setting goes through the whole record by itself."""
     tasks = [task for task, drafter in drafters.items() if drafter.learns]
+    _compile_once({task.drafter: task for task in tasks}.values())
     found: Counters = {}
     results = workers(jobs, threads=False).map(partial(_whole, source), tasks) if tasks else ()
     for task, counters in zip(tasks, results, strict=True):
         found[task] = counters
         done()
     return found
+
+
+def _compile_once(tasks: Iterable[Task]) -> None:
+    """Have the machine code of each drafter on disk before several processes would make it at once."""
+    for task in tasks:
+        step_through(task.make(), flat([([1, 2, 1], [2, 1, 2, 1])]), first=0)
 
 
 def _whole(source: Source, task: Task) -> SpecCounters:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import multiprocessing
 import os
+import signal
+import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from functools import partial
 from typing import Protocol, TypeVar
 
 from breakeven.errors import UsageError
@@ -50,7 +53,7 @@ class Pool:
     def map(self, work: Callable[[A], B], items: Iterable[A]) -> Iterator[B]:
         with self._executor() as executor:
             try:
-                yield from in_order(lambda item: executor.submit(work, item), items, self.jobs * AHEAD)
+                yield from in_order(partial(_submitted, executor, work), items, self.jobs * AHEAD)
             except BrokenProcessPool as error:
                 raise UsageError(ENDED) from error
             finally:
@@ -59,7 +62,23 @@ class Pool:
     def _executor(self) -> Executor:
         if self.threads:
             return ThreadPoolExecutor(self.jobs)
-        return ProcessPoolExecutor(self.jobs, mp_context=multiprocessing.get_context("spawn"))
+        return ProcessPoolExecutor(self.jobs, multiprocessing.get_context("spawn"), _print_to_stderr)
+
+
+def _print_to_stderr() -> None:
+    """What a user's drafter prints is no result."""
+    sys.stdout = sys.stderr
+
+
+def _submitted(executor: Executor, work: Callable[[A], B], item: A) -> Future[B]:
+    """Processes begin here, and inherit that Ctrl-C is for their parent, which ends them."""
+    if not hasattr(signal, "pthread_sigmask"):
+        return executor.submit(work, item)
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        return executor.submit(work, item)
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def in_order(submit: Callable[[A], Future[B]], items: Iterable[A], at_once: int) -> Iterator[B]:

@@ -74,9 +74,19 @@ _REPLAY_TERMS = {
         "the record",
     ),
     "deciles": ("Tenth of the output", "steps by the tenth of their request's output in which they begin"),
+    "parts": (
+        "Reasoning and answer",
+        "steps by which of the two they begin in, of the requests whose record tells them apart",
+    ),
+    "warm_up": (
+        "Warm-up",
+        "tokens per step of the first tenth of the requests and of the rest, in the record's order, for a "
+        "drafter that learns from one request for the next",
+    ),
     "pareto": (
         "Pareto front",
-        "settings than which no other has more tokens per step at an acceptance rate as high",
+        "no other setting is better in one of tokens per step and acceptance rate and at least as good in "
+        "the other; of equals the first",
     ),
 }
 

@@ -11,7 +11,13 @@ from numpy.typing import NDArray
 from breakeven.acceptance.record import DECILES, Acceptance
 from breakeven.replay.records import Sweep, SweepRow
 from breakeven.report.replay_json import quadruple, ranks_by_acceptance
-from breakeven.report.replay_words import decimal, per_step, settings_words
+from breakeven.report.replay_words import (
+    decimal,
+    engine_name,
+    per_step,
+    settings_words,
+    too_little_sentence,
+)
 from breakeven.report.text import line
 from breakeven.units import ABSENT, count, share
 
@@ -31,21 +37,25 @@ class Position:
     """Of the drafts that were so long."""
 
 
-def positions(total: Acceptance) -> list[Position]:
-    """By position in the draft; none where nothing was drafted."""
-    by_draft = total.histogram.sum(axis=1)
-    so_long = by_draft[::-1].cumsum()[::-1][1:]
+def positions(total: Acceptance, most: int) -> list[Position]:
+    """By position in the draft, the first `most`; none where nothing was drafted."""
+    drafted, _, steps = total.histogram.T
     accepted = total.counters.accepted_per_position or ()
+    shown = min(places(total), most)
+    so_long = [int(steps[drafted > index].sum()) for index in range(shown)]
     return [
-        Position(f"{index + 1}", f"{drafted:,}", f"{taken:,}", share(taken / drafted) if drafted else ABSENT)
-        for index, (drafted, taken) in enumerate(
-            zip(so_long.tolist(), _padded(accepted, len(so_long)), strict=True)
-        )
+        Position(f"{index + 1}", f"{long:,}", f"{taken:,}", share(taken / long))
+        for index, (long, taken) in enumerate(zip(so_long, _padded(accepted, shown), strict=True))
     ]
 
 
+def places(total: Acceptance) -> int:
+    """Tokens of the longest draft."""
+    return int(total.histogram[:, 0].max(initial=0))
+
+
 def _padded(values: tuple[int, ...], length: int) -> list[int]:
-    return [*values, *[0] * length][:length]
+    return [*values[:length], *[0] * (length - len(values))]
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,9 +101,21 @@ class Part:
 def parts(total: Acceptance) -> list[Part]:
     """Tenths of the output, then reasoning and answer where the record tells them apart."""
     tenths = [f"{index * 100 // DECILES}–{(index + 1) * 100 // DECILES} %" for index in range(DECILES)]
-    told_apart = total.parts if all(counts.any() for counts in total.parts.values()) else {}
-    named = [*zip(tenths, total.deciles, strict=True), *told_apart.items()]
+    named = [*zip(tenths, total.deciles, strict=True), *_told_apart(total).items()]
     return [_part(name, counts) for name, counts in named]
+
+
+def parts_sentence(total: Acceptance) -> str | None:
+    """That reasoning and answer are of fewer steps than all; None where they are of all, or not shown."""
+    told = sum(int(counts[0]) for counts in _told_apart(total).values())
+    steps = total.counters.steps or 0
+    if told in (0, steps):
+        return None
+    return f"Reasoning and answer are told apart in {told:,} of {count(steps, 'step')} only."
+
+
+def _told_apart(total: Acceptance) -> Mapping[str, NDArray[np.int64]]:
+    return total.parts if all(counts.any() for counts in total.parts.values()) else {}
 
 
 def _part(name: str, counts: NDArray[np.int64]) -> Part:
@@ -155,28 +177,45 @@ def _setting(place: int, rank: int, row: SweepRow, differing: set[str]) -> Setti
         per_step(counters.drafted_tokens, counters),
         share(counters.draft_share),
         row.pareto,
-        line(row.engine, 60),
+        engine_name(row.engine),
     )
 
 
 def best_sentences(sweep: Sweep, table: list[Setting]) -> list[str]:
     """A sweep's answer: its best by tokens per step, by acceptance rate, and on the record's engine."""
-    best, accurate = table[0], min(table, key=lambda row: row.rank)
-    sentences = [
-        f"{count(len(table), 'setting')}; most tokens per step: {best.tokens_per_step} with {best.drafter} "
-        f"{best.settings}, which drafts in {best.draft_share} of the steps and has {best.acceptance} of the "
-        "drafted tokens accepted.",
-        f"Highest acceptance rate: {accurate.acceptance} with {accurate.drafter} {accurate.settings}, at "
+    accurate = min(table, key=lambda row: row.rank)
+    settings_count = count(len(table), "setting")
+    if accurate.acceptance == ABSENT:
+        return [f"{settings_count}; none of them drafted anything."]
+    found = [
+        f"{settings_count}; {_most(table[0])}",
+        f"Highest acceptance rate: {accurate.acceptance} with {_named(accurate)}, at "
         f"{accurate.tokens_per_step} tokens per step and a draft share of {accurate.draft_share}.",
     ]
-    own = sweep.best_of_engine
-    if own is not None:
-        row = table[sweep.rows.index(own)]
-        sentences.append(
-            f"On {row.engine}, which served this record: {row.tokens_per_step} with {row.drafter} "
-            f"{row.settings} (draft share {row.draft_share}, acceptance {row.acceptance})."
-        )
-    return sentences
+    own, too_little = sweep.best_of_engine, too_little_sentence(sweep)
+    if too_little:
+        found.append(too_little)
+    elif own is not None:
+        found.append(_on_engine(table[sweep.rows.index(own)]))
+    return found
+
+
+def _most(best: Setting) -> str:
+    return (
+        f"most tokens per step: {best.tokens_per_step} with {_named(best)}, which drafts in "
+        f"{best.draft_share} of the steps and has {best.acceptance} of the drafted tokens accepted."
+    )
+
+
+def _on_engine(row: Setting) -> str:
+    return (
+        f"On {row.engine}, which served this record: {row.tokens_per_step} with {_named(row)} "
+        f"(draft share {row.draft_share}, acceptance {row.acceptance})."
+    )
+
+
+def _named(row: Setting) -> str:
+    return f"{row.drafter} {row.settings}".rstrip()
 
 
 def by_drafter(sweep: Sweep) -> dict[str, list[SweepRow]]:

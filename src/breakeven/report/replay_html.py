@@ -12,6 +12,7 @@ from breakeven.report import replay_figures as figures
 from breakeven.report import replay_plots as plots
 from breakeven.report import replay_words as words
 from breakeven.report.definitions import REPLAY_DEFINITIONS
+from breakeven.report.replay_drafter import engine_of
 from breakeven.report.replay_json import replay_json, sweep_json
 from breakeven.report.standalone import render, write_page
 from breakeven.report.text import line
@@ -19,6 +20,7 @@ from breakeven.units import count, duration, share
 
 MAX_REQUESTS = 200
 MAX_SETTINGS = 500
+MAX_PLACES = 100
 """Rows of a table; all are in the JSON."""
 
 
@@ -48,9 +50,9 @@ def sweep_page(sweep: Sweep) -> str:
     return render("sweep.html.j2", _sweep_context(sweep), sweep_json(sweep))
 
 
-def _context(record: Replay | Sweep, drafter: str, flags: str) -> dict[str, Any]:
+def _context(record: Replay | Sweep, engine: str, flags: str) -> dict[str, Any]:
     notes = (
-        words.sampling_sentence(record.origin),
+        *words.meaning(record),
         words.first_token_sentence(record.first_token),
         words.PAYS,
         *words.skipped_sentences(record.skipped),
@@ -60,7 +62,7 @@ def _context(record: Replay | Sweep, drafter: str, flags: str) -> dict[str, Any]
         "record": words.record_sentence(record),
         "took": duration(record.elapsed_s),
         "flags": line(flags, 1000),
-        "next_command": words.next_command(drafter, flags),
+        "next_command": words.next_command(engine, flags),
         "notes": [line(note, 1000) for note in dict.fromkeys(notes)],
         "definitions": REPLAY_DEFINITIONS,
     }
@@ -77,15 +79,18 @@ class KeyFigure:
 def _replay_context(replay: Replay) -> dict[str, Any]:
     total = replay.total
     return {
-        **_context(replay, replay.drafter, replay.flags),
+        **_context(replay, engine_of(replay.drafter), replay.flags),
         "drafter": line(replay.drafter, 100),
         "settings": words.settings_words(replay.settings),
         "headline": words.headline(total.tokens_per_step),
         "explanation": words.explanation(replay),
         "key_figures": list(_key_figures(replay)),
-        "positions": figures.positions(total),
+        "warm_up": words.warm_up_sentence(replay),
+        "positions": figures.positions(total, MAX_PLACES),
+        "places_left_out": max(0, figures.places(total) - MAX_PLACES),
         "categories": figures.categories(replay.by_category),
         "parts": figures.parts(total) if total.counters.steps else [],
+        "parts_note": figures.parts_sentence(total),
         "histogram": plots.histogram(total),
         "requests": [_request(one) for one in replay.requests[:MAX_REQUESTS]],
         "requests_left_out": max(0, len(replay.requests) - MAX_REQUESTS),
@@ -129,11 +134,12 @@ def _request(one: RequestReplay) -> RequestRow:
 
 
 def _sweep_context(sweep: Sweep) -> dict[str, Any]:
-    best = sweep.suggested
+    best, is_worth_it = sweep.suggested, words.too_little_sentence(sweep) is None
     table = figures.settings(sweep)
     return {
-        **_context(sweep, best.drafter, best.flags),
+        **_context(sweep, best.engine, best.flags if is_worth_it else ""),
         "best": words.row_words(best),
+        "is_worth_it": is_worth_it,
         "headline": f"Up to {words.headline(sweep.rows[0].tokens_per_step)}",
         "answers": figures.best_sentences(sweep, table),
         "rows": table[:MAX_SETTINGS],

@@ -12,7 +12,8 @@ from breakeven.acceptance.record import Acceptance
 from breakeven.replay.records import Origin, Replay, RequestReplay, Sweep, SweepRow
 from breakeven.report.definitions import REPLAY_DEFINITIONS, texts
 from breakeven.report.plain import acceptance_json, printable
-from breakeven.report.replay_words import sampling_sentence
+from breakeven.report.replay_warmup import Stretch, WarmUp, warm_up
+from breakeven.report.replay_words import meaning, too_little_sentence
 
 _NO_FLAGS = "it names none that turn it on in an engine"
 _SUMMARY = ("steps", "drafts", "drafted_tokens", "accepted_tokens", "acceptance_rate", "draft_share")
@@ -22,6 +23,7 @@ def replay_json(replay: Replay) -> dict[str, Any]:
     """The replay in plain types: counts raw, and the ratios made from them as `definitions` says."""
     totals = acceptance_of(replay.total)
     parts = {name: _quadruple(counts) for name, counts in replay.total.parts.items()} or None
+    warmed = warm_up(replay)
     body = {
         "drafter": replay.drafter,
         "settings": dict(replay.settings),
@@ -30,6 +32,7 @@ def replay_json(replay: Replay) -> dict[str, Any]:
         "by_category": {name: acceptance_of(one) for name, one in replay.by_category.items()},
         "deciles": [_quadruple(counts) for counts in replay.total.deciles],
         "parts": parts,
+        "warm_up": None if isinstance(warmed, str) else _warm_up(warmed),
         "per_request": [_request(one) for one in replay.requests],
         **_context(replay),
         "tokens_per_second": replay.total.output_tokens / replay.elapsed_s if replay.elapsed_s else None,
@@ -39,6 +42,8 @@ def replay_json(replay: Replay) -> dict[str, Any]:
         absent["flags"] = _NO_FLAGS
     if parts is None:
         absent["parts"] = "the record does not tell reasoning from answer"
+    if isinstance(warmed, str):
+        absent["warm_up"] = warmed
     if body["tokens_per_second"] is None:
         absent["tokens_per_second"] = "it took no time that could be measured"
     return {key: printable(value) for key, value in {**body, "absent": absent}.items()}
@@ -47,14 +52,14 @@ def replay_json(replay: Replay) -> dict[str, Any]:
 def sweep_json(sweep: Sweep) -> dict[str, Any]:
     """The sweep in plain types, all of its rows, best first by tokens per step."""
     ranks = ranks_by_acceptance(sweep.rows)
-    best = sweep.suggested
+    best, too_little = sweep.suggested, too_little_sentence(sweep)
     body = {
         "rows": [_row(row, rank) for row, rank in zip(sweep.rows, ranks, strict=True)],
-        "suggested": _row(best, ranks[sweep.rows.index(best)]),
+        "suggested": None if too_little else _row(best, ranks[sweep.rows.index(best)]),
         "requests": sweep.requests,
         "output_tokens": sweep.output_tokens,
         **_context(sweep),
-        "absent": {},
+        "absent": {"suggested": too_little} if too_little else {},
     }
     return {key: printable(value) for key, value in body.items()}
 
@@ -64,7 +69,7 @@ def _context(record: Replay | Sweep) -> dict[str, Any]:
     return {
         "first_token": record.first_token,
         "origin": _origin(record.origin),
-        "meaning": sampling_sentence(record.origin),
+        "meaning": " ".join(meaning(record)),
         "skipped": dict(record.skipped),
         "warnings": list(record.warnings),
         "definitions": texts(REPLAY_DEFINITIONS),
@@ -74,12 +79,10 @@ def _context(record: Replay | Sweep) -> dict[str, Any]:
 
 def acceptance_of(acceptance: Acceptance) -> dict[str, Any]:
     """Counts, ratios and the joint histogram of one Acceptance, with `absent` for what has no value."""
-    drafted, accepted = np.nonzero(acceptance.histogram)
-    cells = np.stack([drafted, accepted, acceptance.histogram[drafted, accepted]], axis=1)
     return {
         "requests": acceptance.requests,
         "output_tokens": acceptance.output_tokens,
-        **_counts(acceptance.counters, acceptance.emitted_tokens, cells),
+        **_counts(acceptance.counters, acceptance.emitted_tokens, acceptance.histogram),
     }
 
 
@@ -106,6 +109,14 @@ def quadruple(counts: NDArray[np.int64]) -> SpecCounters:
     """The four counts of a decile or a part (see Acceptance) as counters."""
     steps, drafts, drafted, accepted = counts.tolist()
     return SpecCounters(steps, drafts, drafted, accepted, source="replay")
+
+
+def _warm_up(found: WarmUp) -> dict[str, Any]:
+    return {"first_tenth": _stretch(found.first_tenth), "rest": _stretch(found.rest)}
+
+
+def _stretch(one: Stretch) -> dict[str, Any]:
+    return {"requests": one.requests, "tokens_per_step": one.tokens_per_step}
 
 
 def _summary(counters: SpecCounters) -> dict[str, Any]:

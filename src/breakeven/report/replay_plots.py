@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
+
 from breakeven.acceptance.record import Acceptance
 from breakeven.replay.records import Sweep, SweepRow
 from breakeven.report.replay_figures import by_drafter, varying
@@ -18,7 +20,7 @@ SHADES = 10
 """Classes h0 … h9 of the style sheet."""
 COLOURS = 8
 MOST_CELLS = 40
-"""Rows and columns of a histogram that are drawn."""
+"""Rows, and columns, of a histogram that are drawn: its shortest drafts and accepted lengths."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,17 +110,21 @@ def _shade(percent: float) -> int:
 
 def histogram(total: Acceptance) -> HeatMap | None:
     """Steps by drafted (down) and accepted tokens, shaded by the share of their row; None without drafts."""
-    cells = total.histogram[: MOST_CELLS + 1, : MOST_CELLS + 1]
-    if not cells[1:].any():
+    drafting = total.histogram[total.histogram[:, 0] > 0]
+    if not len(drafting):
         return None
-    rows = tuple(
-        (str(drafted), tuple(_count(int(n), int(cells[drafted].sum())) for n in cells[drafted]))
-        for drafted in range(1, len(cells))
-        if cells[drafted].any()
+    drafted, accepted = (np.unique(drafting[:, column]) for column in (0, 1))
+    rows, columns = drafted[:MOST_CELLS].tolist(), accepted[:MOST_CELLS].tolist()
+    steps = {(d, a): n for d, a, n in drafting.tolist()}
+    whole = {d: int(drafting[drafting[:, 0] == d, 2].sum()) for d in rows}
+    return HeatMap(
+        "Steps by drafted and accepted tokens",
+        "accepted",
+        "drafted",
+        tuple(map(str, columns)),
+        tuple((str(d), tuple(_count(steps.get((d, a), 0), whole[d]) for a in columns)) for d in rows),
+        cut=len(drafted) > len(rows) or len(accepted) > len(columns),
     )
-    columns = tuple(map(str, range(cells.shape[1])))
-    cut = cells.shape != total.histogram.shape
-    return HeatMap("Steps by drafted and accepted tokens", "accepted", "drafted", columns, rows, cut)
 
 
 def _count(n: int, total: int) -> Cell | None:

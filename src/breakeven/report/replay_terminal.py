@@ -10,6 +10,8 @@ from breakeven.acceptance import counters
 from breakeven.replay.records import Replay, Sweep
 from breakeven.report import replay_figures as figures
 from breakeven.report import replay_words as words
+from breakeven.report.definitions import REPLAY_DEFINITIONS, texts
+from breakeven.report.replay_drafter import engine_of
 from breakeven.report.replay_figures import Setting
 from breakeven.report.terminal import print_grid, say
 from breakeven.report.text import line
@@ -27,6 +29,7 @@ def print_replay(replay: Replay, console: Console, report: str | None = None) ->
     console.print()
     say(console, words.answer(replay), "bold")
     say(console, words.counts_sentence(replay))
+    _say_if(console, words.warm_up_sentence(replay))
     _print_positions(replay, console)
     _print_categories(replay, console)
     _print_parts(replay, console)
@@ -36,18 +39,23 @@ def print_replay(replay: Replay, console: Console, report: str | None = None) ->
     console.print()
     say(console, words.flags_sentence(replay.drafter, replay.flags), wrap=False)
     _print_qualifiers(replay, console)
-    _print_end(replay, words.next_command(replay.drafter, replay.flags), report, console)
+    _print_end(replay, words.next_command(engine_of(replay.drafter), replay.flags), report, console)
+
+
+def _say_if(console: Console, sentence: str | None) -> None:
+    if sentence:
+        say(console, sentence)
 
 
 def _print_positions(replay: Replay, console: Console) -> None:
-    table = figures.positions(replay.total)
+    table = figures.positions(replay.total, MAX_POSITIONS)
     if not table:
         return
     console.print()
-    rows = {one.name: (one.drafted, one.accepted, one.share) for one in table[:MAX_POSITIONS]}
+    rows = {one.name: (one.drafted, one.accepted, one.share) for one in table}
     print_grid("place in draft", ("drafted", "accepted", "share"), rows, console)
-    if len(table) > MAX_POSITIONS:
-        left = count(len(table) - MAX_POSITIONS, "further place")
+    if further := figures.places(replay.total) - len(table):
+        left = count(further, "further place")
         say(console, f"{left} in --html and --json", "dim")
 
 
@@ -69,6 +77,7 @@ def _print_parts(replay: Replay, console: Console) -> None:
         for one in figures.parts(replay.total)
     }
     print_grid("of the output", ("steps", "accepted/step", "acceptance", "draft share"), rows, console)
+    _say_if(console, figures.parts_sentence(replay.total))
 
 
 def _print_definitions(keys: tuple[str, ...], console: Console) -> None:
@@ -78,7 +87,8 @@ def _print_definitions(keys: tuple[str, ...], console: Console) -> None:
 
 
 def _print_qualifiers(record: Replay | Sweep, console: Console) -> None:
-    say(console, words.sampling_sentence(record.origin))
+    for sentence in words.meaning(record):
+        say(console, sentence)
     say(console, words.first_token_sentence(record.first_token))
     say(console, words.PAYS)
     for note in dict.fromkeys((*words.skipped_sentences(record.skipped), *record.warnings)):
@@ -106,15 +116,17 @@ def print_sweep(sweep: Sweep, console: Console, report: str | None = None) -> No
     if len(table) > len(shown):
         left = count(len(table) - len(shown), "further setting")
         say(console, f"{left} in --html and --json; the best of every drafter is above", "dim")
-    say(console, "* is on the Pareto front: none has more tokens per step at an acceptance as high", "dim")
+    say(console, f"* is on the Pareto front: {texts(REPLAY_DEFINITIONS)['pareto']}", "dim")
     _print_definitions(("tokens_per_step", "acceptance_rate", "draft_share"), console)
     console.print()
     for index, sentence in enumerate(figures.best_sentences(sweep, table)):
         say(console, sentence, "" if index else "bold")
-    best = sweep.suggested
-    say(console, words.flags_sentence(best.drafter, best.flags), wrap=False)
+    best, is_worth_it = sweep.suggested, words.too_little_sentence(sweep) is None
+    if is_worth_it:
+        say(console, words.flags_sentence(best.drafter, best.flags), wrap=False)
     _print_qualifiers(sweep, console)
-    _print_end(sweep, words.next_command(best.drafter, best.flags), report, console)
+    command = words.next_command(best.engine, best.flags) if is_worth_it else None
+    _print_end(sweep, command, report, console)
 
 
 def _wide_table(shown: list[Setting]) -> Table:

@@ -8,13 +8,12 @@ from typing import Any
 
 from breakeven.acceptance.counters import SpecCounters
 from breakeven.replay.records import FirstToken, Origin, Replay, Sweep, SweepRow
+from breakeven.report.replay_drafter import engine_of, learns
+from breakeven.report.replay_warmup import warm_up
 from breakeven.report.text import line
 from breakeven.units import ABSENT, count, share
 
-_GREEDY = (
-    "exact, as a lossless drafter cannot change a greedy output: a server on its way through these tokens "
-    "makes these drafts and accepts as many"
-)
+_GREEDY = "exact for the recorded tokens, as a lossless drafter cannot change a greedy output"
 _SAMPLED = (
     "an exact count for this recorded sample under exact-match acceptance; for the server, which samples "
     "anew and accepts with probability, an estimate"
@@ -23,13 +22,30 @@ _MADE_AGAIN = {
     "server tokenizer": ", token ids made from the text by the server's tokenizer",
     "tokenizer": ", token ids made from the text by a tokenizer",
 }
+_LAST_STEP = (
+    "Of each request's last step only what the record holds is counted; a server also counts what it accepts "
+    "past the end of the reply (up to k tokens)"
+)
+_DRAFTED_END = ", and llama.cpp one token less where the end-of-sequence token itself was drafted"
 PAYS = (
     "Acceptance is not speedup: whether this pays also depends on what a step that checks a draft costs on "
     "your server. `breakeven trial` decides."
 )
 _RANGE = ("min_n", "max_n")
-EMBEDDED = "llamacpp-"
-"""Drafters whose flags the engines of `breakeven trial --candidate` take."""
+LLAMACPP = "llama.cpp"
+"""Its flags are those that `breakeven trial --candidate` takes."""
+ENGINES = {
+    "vllm": "vLLM",
+    "sglang": "SGLang",
+    LLAMACPP: "llama.cpp",
+    "tensorrt-llm": "TensorRT-LLM",
+    "transformers": "Hugging Face transformers",
+    "own": "your own",
+    "none": "no engine",
+}
+"""Names of engines by their ids."""
+MATTERS = 1.05
+"""Tokens per step: a drafter that gives less is not worth the time of a trial."""
 
 
 def record_sentence(record: Replay | Sweep) -> str:
@@ -42,6 +58,63 @@ def record_sentence(record: Replay | Sweep) -> str:
 
 def _size(replay: Replay) -> tuple[int, int]:
     return replay.total.requests, replay.total.output_tokens
+
+
+def engine_name(engine: str) -> str:
+    """As its makers write it; an unknown id as it is."""
+    return ENGINES.get(engine, line(engine, 60))
+
+
+def meaning(record: Replay | Sweep) -> list[str]:
+    """What the counts mean, a sentence each: sampling, the last step, what was learned, what was chosen."""
+    chosen = chosen_sentence(record) if isinstance(record, Sweep) else ""
+    sentences = (
+        sampling_sentence(record.origin),
+        last_step_sentence(record),
+        learning_sentence(record),
+        chosen,
+    )
+    return [sentence for sentence in sentences if sentence]
+
+
+def chosen_sentence(sweep: Sweep) -> str:
+    """Why the best of a sweep looks a little better than it is; empty where there was no choice."""
+    if len(sweep.rows) < 2:
+        return ""
+    same = count(sweep.requests, "request")
+    return f"The best is chosen and scored on the same {same}: expect somewhat less on others."
+
+
+def too_little_sentence(sweep: Sweep) -> str | None:
+    """That not even the row to try next is worth a trial; None where it is."""
+    best = sweep.suggested
+    if best.tokens_per_step >= MATTERS:
+        return None
+    whose = "the drafters" if sweep.best_of_engine is None else f"the drafters of {engine_name(best.engine)}"
+    most = f"at most {decimal(best.tokens_per_step)} tokens per step"
+    return f"None of {whose} here drafts enough to matter ({most})."
+
+
+def last_step_sentence(record: Replay | Sweep) -> str:
+    """How a server's own counts differ from these at the end of a reply."""
+    engines = {engine_of(row.drafter) for row in _rows(record)}
+    return f"{_LAST_STEP}{_DRAFTED_END if LLAMACPP in engines else ''}."
+
+
+def learning_sentence(record: Replay | Sweep) -> str:
+    """On which server the counts of drafters that learn are so; empty where none does."""
+    names = {line(row.drafter, 60) for row in _rows(record) if learns(row.drafter, row.settings)}
+    if not names:
+        return ""
+    who = names.pop() if len(names) == 1 else f"{len(names)} of these drafters"
+    return (
+        f"What {who} learned is as on a server that takes one request at a time, in the record's order, and "
+        "starts empty."
+    )
+
+
+def _rows(record: Replay | Sweep) -> tuple[Replay | SweepRow, ...]:
+    return (record,) if isinstance(record, Replay) else record.rows
 
 
 def sampling_sentence(origin: Origin) -> str:
@@ -131,13 +204,25 @@ def flags_sentence(drafter: str, flags: str) -> str:
     return f"To turn it on: {line(flags, 1000)}"
 
 
-def next_command(drafter: str, flags: str) -> str | None:
+def next_command(engine: str, flags: str) -> str | None:
     """What decides whether it pays; None for a drafter that no engine has."""
     if not flags:
         return None
-    if drafter.startswith(EMBEDDED):
+    if engine == LLAMACPP:
         return f"breakeven trial --candidate {shlex.quote(flags)}"
     return "breakeven trial --baseline-url URL --candidate-url URL"
+
+
+def warm_up_sentence(replay: Replay) -> str | None:
+    """How a drafter that learns did at first and later; None where that is not compared."""
+    found = warm_up(replay)
+    if isinstance(found, str):
+        return None
+    first, rest = found.first_tenth, found.rest
+    return (
+        f"Warm-up: {decimal(first.tokens_per_step)} tokens per step in the first "
+        f"{count(first.requests, 'request')}, {decimal(rest.tokens_per_step)} in the {rest.requests:,} after."
+    )
 
 
 def decimal(value: float | None) -> str:

@@ -20,6 +20,9 @@ class Config(Settings):
     loud: bool = setting(False, "loud")
     word: str = setting("bfs", "word")
     limit: int | None = setting(None, "limit", 1, kind=int)
+    path: str | None = setting(None, "path", kind=str)
+    plain: int = 3
+    bare: Any = None
 
 
 class Mine(Drafter[Config]):
@@ -62,9 +65,17 @@ def test_one_n_is_both_ends_of_a_range():
         ("word=a=b", "a=b"),
         ("limit=8", 8),
         ("limit=none", None),
+        ("path=123", "123"),
+        ("path=none", None),
+        ("plain=7", 7),
+        ("bare=7", 7),
+        ("bare=0.5", 0.5),
+        ("bare=on", True),
+        ("bare=none", None),
+        ("bare=some", "some"),
     ],
 )
-def test_a_value_has_the_type_of_its_default(word: str, value: object):
+def test_a_value_has_the_type_of_its_setting(word: str, value: object):
     (found,) = settings(word).values()
     assert (found, type(found)) == (value, type(value))
 
@@ -74,10 +85,12 @@ def test_a_value_has_the_type_of_its_default(word: str, value: object):
     [
         (("k",), {}, "'k' is not NAME=VALUE: type --set k="),
         (("=3",), {}, "is not NAME=VALUE"),
-        (("kk=3",), {}, "mine has no setting kk: it has k, min_n, max_n, share, loud, word, limit"),
+        (("kk=3",), {}, "mine has no setting kk: it has k, min_n, max_n, share, loud, word, limit, path"),
         (("k=3.5",), {}, "--set k=3.5: it is a whole number: type --set k=5"),
         (("share=much",), {}, "it is a number: type --set share=0.5"),
         (("loud=3",), {}, "it is true or false: type --set loud=false"),
+        (("limit=few",), {}, "it is a whole number: type --set limit=none"),
+        (("plain=none",), {}, "it is a whole number: type --set plain=3"),
         (("k=3",), {"k": 4}, "k is given twice"),
         (("min_n=3",), {"n": 4}, "min_n is given twice"),
     ],

@@ -20,7 +20,7 @@ class Config(Settings):
 
 class Mine(Drafter[Config]):
     name = "mine"
-    engine = "Engine"
+    engine = "vllm"
     summary = "looks things up"
     Config = Config
     learns = True
@@ -60,7 +60,7 @@ def said(*words: str) -> str:
 
 def test_a_drafter_with_its_settings_in_plain_types():
     body = described("mine")
-    assert (body["name"], body["engine"], body["summary"]) == ("mine", "Engine", "looks things up")
+    assert (body["name"], body["engine"], body["summary"]) == ("mine", "vllm", "looks things up")
     assert (body["learns"], body["steps_matter"], body["flags"]) == (True, False, "--mine 5")
     by_name: dict[str, Any] = {each["name"]: each for each in body["settings"]}
     assert (by_name["k"]["default"], by_name["k"]["low"], by_name["k"]["high"]) == (5, 1, None)
@@ -77,7 +77,7 @@ def test_a_setting_without_a_default_leaves_no_flags():
 
 def test_the_list_has_defaults_and_limits():
     text = said()
-    assert "mine (Engine)" in text and "other (own)" in text
+    assert "mine (vLLM)" in text and "other (your own)" in text
     line = "k=5 (1 or more), share=0.5 (0 to 1), word=bfs, limit=none (1 or more)"
     assert line in " ".join(text.split())
 

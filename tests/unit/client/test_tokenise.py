@@ -14,7 +14,7 @@ import pytest
 
 from breakeven.client.endpoint import Endpoint
 from breakeven.client.pool import Pool
-from breakeven.client.tokenise import MADE_BY, keep_tokens
+from breakeven.client.tokenise import MADE_BY, keep_tokens, limit_of
 from breakeven.trace.journal import RunWriter
 from breakeven.trace.records import RequestError, RequestTrace
 from breakeven.trace.run import Run, ServerInfo, load_run
@@ -99,7 +99,7 @@ def a_run(folder: Path, *traces: RequestTrace, **changes: Any) -> Run:
     return load_run(folder)
 
 
-async def keep(server: LlamaServer, run: Run, limit_s: float = 5.0) -> RunTokens | None:
+async def keep(server: LlamaServer, run: Run, limit_s: float | None = 5.0) -> RunTokens | None:
     async with running(server) as url, Pool() as pool:
         await keep_tokens(pool, Endpoint(url, run.meta.api, "m"), run, limit_s)
     return load_tokens(run.path)
@@ -202,6 +202,23 @@ async def test_what_the_time_allows_is_kept(tmp_path: Path):
     tokens = await keep(LlamaServer(delay_s=0.04), run, limit_s=0.3)
     assert tokens is not None and 1 <= len(tokens) < 20
     assert tokens.header.incomplete is not None and "longer than 0.3 s" in tokens.header.incomplete
+
+
+@pytest.mark.parametrize(("texts", "seconds"), [(0, 5), (1, 5.05), (200, 15), (1100, 60), (10**9, 60)])
+def test_more_texts_have_more_time_but_not_for_ever(texts: int, seconds: float):
+    assert limit_of(texts) == pytest.approx(seconds)
+
+
+async def test_the_time_is_that_of_the_texts_that_differ(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    asked: list[int] = []
+    monkeypatch.setattr("breakeven.client.tokenise.limit_of", lambda texts: asked.append(texts) or 5.0)
+    replies = [reply(i, "same", 4, reasoning="hm") for i in range(5)]
+    failed = replace(reply(5, "half", 4), error=RequestError("TimedOut", "too slow"))
+    server = LlamaServer()
+    run = a_run(tmp_path / "r", *replies, reply(6, "other", 5), failed)
+    tokens = await keep(server, run, limit_s=None)
+    assert tokens is not None and len(tokens) == 6
+    assert asked == [4] and len(set(server.texts()) - {"\n"}) == 4
 
 
 async def test_a_server_that_is_gone(tmp_path: Path):

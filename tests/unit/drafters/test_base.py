@@ -40,6 +40,7 @@ def test_what_a_drafter_may_leave_out():
     drafter.end(context)
     assert drafter.flags() == ""
     assert (drafter.learns, drafter.steps_matter, drafter.engine) == (False, False, "own")
+    assert drafter.compiled is False
 
 
 def test_propose_must_be_there():

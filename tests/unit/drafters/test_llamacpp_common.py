@@ -26,7 +26,7 @@ LLAMA = [name for name in BUILT_IN if name.startswith("llamacpp-") and name != "
 @pytest.mark.parametrize(
     ("context", "output", "limits", "expected"),
     [
-        (100, 10, Limits(), UNLIMITED),
+        (100, 10, Limits(), UNLIMITED - 101),
         (100, 10, Limits(max_tokens=20), 9),
         (100, 19, Limits(max_tokens=20), 0),
         (100, 10, Limits(max_model_len=512), 411),

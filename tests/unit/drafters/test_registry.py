@@ -30,6 +30,16 @@ def test_a_built_in_name_is_that_of_its_class_and_its_defaults_are_allowed(name:
     assert isinstance(make_drafter(name, {}).flags(), str)
 
 
+def test_engines_are_called_as_runs_call_them():
+    engines = {drafter_class(name).engine for name in BUILT_IN}
+    assert engines == {"vllm", "sglang", "llama.cpp", "tensorrt-llm", "transformers", "none"}
+
+
+def test_drafters_that_are_slow_without_numba():
+    plain = {name for name in BUILT_IN if not drafter_class(name).compiled}
+    assert plain == {"llamacpp-ngram-cache", "trtllm-ngram", "oracle", "recorded"}
+
+
 @pytest.mark.parametrize("name", BUILT_IN)
 def test_every_setting_is_explained(name: str):
     for field in drafter_class(name).Config.__dataclass_fields__.values():

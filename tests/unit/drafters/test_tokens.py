@@ -18,6 +18,12 @@ def test_contexts_are_each_request_and_its_prompt_length():
     assert [(ids.tolist(), prompt) for ids, prompt in tokens.contexts()] == [([1, 2, 3], 2), ([4, 5], 0)]
 
 
+def test_context_lengths_and_values_of_requests_at_each_output_position():
+    tokens = flat([([1, 2], [3]), ([], [4, 5, 6]), ([7], []), ([8], [9])])
+    assert tokens.context_tokens.tolist() == [2, 0, 1, 2, 1]
+    assert tokens.spread(np.array([10, 20, 30, 40])).tolist() == [10, 20, 20, 20, 40]
+
+
 def test_limits_that_are_unknown_are_far_away():
     tokens = flat([([1], [2]), ([1], [2])], max_tokens=[16, None])
     assert tokens.max_tokens.tolist() == [16, UNLIMITED]

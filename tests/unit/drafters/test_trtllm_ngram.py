@@ -1,3 +1,7 @@
+import json
+import shutil
+import subprocess
+
 import numpy as np
 import pytest
 
@@ -73,11 +77,24 @@ def test_a_full_continuation_between_two_short_ones_is_what_escapes():
     assert (kept.cut, list(kept.full)) == ([], [b"bbb", b"ddd"])
 
 
-def test_flags_and_settings():
-    assert make_drafter("trtllm-ngram", {"k": 4, "is_use_oldest": False}).flags() == (
-        "--config ngram.yaml, which holds {disable_overlap_scheduler: true, speculative_config:"
-        " {decoding_type: NGram, max_draft_len: 4, max_matching_ngram_size: 2, is_keep_all: true,"
-        " is_use_oldest: false, is_public_pool: true}}"
-    )
+@pytest.mark.skipif(shutil.which("bash") is None, reason="there is no bash")
+def test_flags_are_words_for_bash():
+    option, _, value = make_drafter("trtllm-ngram", {"k": 4, "is_use_oldest": False}).flags().partition(" ")
+    shown = subprocess.run(["bash", "-c", f"cat {value}"], check=True, capture_output=True)
+    assert option == "--config"
+    assert json.loads(shown.stdout) == {
+        "disable_overlap_scheduler": True,
+        "speculative_config": {
+            "decoding_type": "NGram",
+            "max_draft_len": 4,
+            "max_matching_ngram_size": 2,
+            "is_keep_all": True,
+            "is_use_oldest": False,
+            "is_public_pool": True,
+        },
+    }
+
+
+def test_wrong_settings():
     with pytest.raises(UsageError, match="k is 1 or more"):
         make_drafter("trtllm-ngram", {"k": 0})

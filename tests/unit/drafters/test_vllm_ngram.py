@@ -21,7 +21,8 @@ def draft(context: list[int], k: int, min_n: int, max_n: int, room: int = 100) -
     [(None, None, (5, 5)), (2, None, (2, 2)), (None, 7, (7, 7)), (2, 4, (2, 4))],
 )
 def test_n_left_out_is_as_vllm_resolves_it(min_n: int | None, max_n: int | None, resolved: tuple[int, int]):
-    assert VllmNgramSettings(min_n=min_n, max_n=max_n).n_range == resolved
+    settings = VllmNgramSettings(min_n=min_n, max_n=max_n)
+    assert (settings.min_n, settings.max_n) == settings.n_range == resolved
 
 
 @pytest.mark.parametrize("settings", [{"k": 0}, {"k": -3}, {"min_n": 0}, {"min_n": 4, "max_n": 3}])

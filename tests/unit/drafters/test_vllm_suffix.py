@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from breakeven.drafters import _suffix_tree
+from breakeven.drafters import _suffix_tree, vllm_common
 from breakeven.drafters._suffix_arrays import (
     COUNT,
     EDGE_COUNT,
@@ -139,7 +139,21 @@ def test_room_leaves_a_place_for_the_token_after_the_draft() -> None:
     drafter = VllmSuffix(VllmSuffixSettings(k=7))
     assert drafter.room(10, 3, Limits(max_model_len=16)) == 5
     assert drafter.room(11, 3, Limits(max_model_len=16)) == 0
-    assert drafter.room(10, 3, Limits(max_tokens=4)) == ROOM
+    assert drafter.room(10, 3, Limits(max_tokens=4)) > 10**9
+
+
+@pytest.mark.parametrize("k", [1, 5, 9])
+@pytest.mark.parametrize("max_model_len", [20, 40, 41, 46, 51, 70])
+def test_the_table_has_the_room_of_each_step(k: int, max_model_len: int) -> None:
+    """One token over and over is drafted as often as may be."""
+    table = VllmSuffix(VllmSuffixSettings(k=k)).table(flat([([7] * 30, [7] * 20)], [3], [max_model_len]))
+    limits = Limits(3, max_model_len)
+    rooms = [vllm_common.room(context, k, limits) for context in range(30, 50)]
+    assert table.drafted.tolist() == [max(0, min(k, room)) for room in rooms]
+
+
+def test_k_left_out_is_the_depth() -> None:
+    assert VllmSuffixSettings(max_tree_depth=16) == VllmSuffixSettings(k=16, max_tree_depth=16)
 
 
 def test_flags_give_vllm_its_config() -> None:

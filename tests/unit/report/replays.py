@@ -17,21 +17,19 @@ GREEDY = Origin("runs/measure-1", "run", 0.0)
 
 def acceptance(scale: int = 1, parts: bool = True) -> Acceptance:
     """20 steps, 8 drafts, 24 drafted and 12 accepted tokens in 3 requests, times `scale`."""
-    histogram = np.zeros((6, 4), np.int64)
-    histogram[0, 0], histogram[1, 0], histogram[2, 1], histogram[3, 2], histogram[5, 3] = 12, 1, 3, 3, 1
+    histogram = np.array([(0, 0, 12), (1, 0, 1), (2, 1, 3), (3, 2, 3), (5, 3, 1)], np.int64)
+    histogram[:, 2] *= scale
     deciles = np.array([[2, i % 2, 3 * (i % 2), i % 2] for i in range(10)], np.int64)
     both = {"reasoning": np.array([12, 2, 6, 1]), "answer": np.array([8, 6, 16, 11])} if parts else {}
-    return Acceptance(3 * scale, 35 * scale, 32 * scale, histogram * scale, deciles * scale,
+    return Acceptance(3 * scale, 35 * scale, 32 * scale, histogram, deciles * scale,
                       {name: counts * scale for name, counts in both.items()})  # fmt: skip
 
 
 def request(number: int, lengths: bool = False) -> RequestReplay:
     one = acceptance()
-    drafted, accepted = np.nonzero(one.histogram)
-    cells = np.stack([drafted, accepted, one.histogram[drafted, accepted]], axis=1)
     accepted_lengths = np.array([0, 1, 3], np.int32) if lengths else None
-    return RequestReplay(f"p{number}", "even" if number % 2 == 0 else "odd", 35, 32, one.counters, cells,
-                         accepted_lengths)  # fmt: skip
+    category = "even" if number % 2 == 0 else "odd"
+    return RequestReplay(f"p{number}", category, 35, 32, one.counters, one.histogram, accepted_lengths)
 
 
 def replayed(**changes: Any) -> Replay:
@@ -63,7 +61,7 @@ def row(drafter: str, tokens_per_step: float, rate: float, pareto: bool = False,
     accepted = round((tokens_per_step - 1) * 1000)
     counters = SpecCounters(1000, 600, round(accepted / rate) if rate else 0, accepted, source="replay")
     flags = "" if drafter == "oracle" else f"--flags-of {drafter}"
-    engine = {"vllm-ngram": "vLLM", "trtllm-ngram": "TensorRT-LLM"}.get(drafter, "own")
+    engine = {"vllm-ngram": "vllm", "trtllm-ngram": "tensorrt-llm"}.get(drafter, "own")
     return SweepRow(drafter, settings, flags, counters, tokens_per_step, engine, pareto)
 
 

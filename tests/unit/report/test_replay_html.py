@@ -4,6 +4,7 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from breakeven.errors import StorageError
@@ -38,7 +39,7 @@ def test_tags_are_balanced_links_have_targets_and_nothing_is_loaded(name: str):
 @pytest.mark.parametrize("name", ["replay", "sweep"])
 def test_what_the_figures_mean_stands_before_them(name: str):
     text = Page(PAGES[name]).text
-    assert "exact, as a lossless drafter cannot change a greedy output" in text
+    assert "exact for the recorded tokens, as a lossless drafter cannot change a greedy output" in text
     assert "Acceptance is not speedup" in text
     assert "Steps start after each first output token" in text
 
@@ -97,6 +98,31 @@ def test_many_settings_are_cut_and_all_are_in_the_data():
     source = sweep_page(swept(rows))
     assert "200 more are in the data" in source
     assert len(json.loads(Page(source).scripts[0])["rows"]) == 700
+
+
+def test_a_long_draft_has_a_short_table():
+    long = np.array([(0, 0, 5), (200_000, 7, 3)])
+    source = replay_page(replayed(total=replace(replayed().total, histogram=long)))
+    assert "The first 100 places; what was accepted at the other 199,900 is in the data" in source
+    assert len(source.encode()) < 200_000
+
+
+def test_warm_up_and_parts_are_as_on_the_terminal():
+    told = replayed().total
+    some = replace(told, parts={name: counts // 2 for name, counts in told.parts.items()})
+    requests = tuple(map(request, range(20)))
+    source = replay_page(replayed(drafter="vllm-suffix", settings={}, requests=requests, total=some))
+    assert "Warm-up: 1.600 tokens per step in the first 2 requests, 1.600 in the 18 after." in source
+    assert "Reasoning and answer are told apart in 20 of 40 steps only." in source
+    assert "What vllm-suffix learned is as on a server" in source
+    assert "Warm-up:" not in PAGES["replay"] and "told apart in" not in PAGES["replay"]
+
+
+def test_a_sweep_that_found_next_to_nothing_gives_no_command():
+    source = sweep_page(swept((row("vllm-ngram", 1.025, 0.5, k=1),)))
+    assert "drafts enough to matter (at most 1.025 tokens per step)" in source
+    assert "to try next" not in source and "Next:" not in source
+    assert "to try next" in PAGES["sweep"] and "Next:" in PAGES["sweep"]
 
 
 def test_hostile_strings_are_only_text():

@@ -14,7 +14,7 @@ STABLE = {"drafter", "settings", "flags", "requests", "steps", "drafts", "drafte
 STABLE |= {"accepted_per_position", "tokens_per_step", "acceptance_rate", "mean_acceptance_length"}
 STABLE |= {"draft_share", "output_tokens", "emitted_tokens", "first_token", "histogram", "by_category"}
 STABLE |= {"deciles", "parts", "per_request", "origin", "skipped", "warnings", "definitions", "elapsed_s"}
-STABLE |= {"tokens_per_second", "meaning", "absent"}
+STABLE |= {"tokens_per_second", "meaning", "warm_up", "absent"}
 SWEEP = {"rows", "origin", "requests", "output_tokens", "first_token", "skipped", "warnings", "definitions"}
 ROW = {"drafter", "settings", "flags", "steps", "drafts", "drafted_tokens", "accepted_tokens"}
 ROW |= {"tokens_per_step", "acceptance_rate", "draft_share", "pareto", "rank_by_acceptance_rate", "absent"}
@@ -88,6 +88,56 @@ def test_every_null_has_its_reason(origin: Origin):
     assert body["tokens_per_step"] is None and body["flags"] is None and body["parts"] is None
     assert nulls(body) == []
     assert nulls(sweep_json(swept())) == []
+
+
+def test_warm_up_compares_the_first_tenth_of_the_requests_with_the_rest():
+    slow = replace(request(0), emitted_tokens=22)
+    many = replayed(drafter="vllm-suffix", settings={}, requests=(slow, slow, *map(request, range(23))))
+    body = replay_json(many)
+    assert body["warm_up"] == {
+        "first_tenth": {"requests": 2, "tokens_per_step": 1.1},
+        "rest": {"requests": 23, "tokens_per_step": 1.6},
+    }
+    assert "warm_up" not in body["absent"] and "warm_up" in body["definitions"]
+
+
+@pytest.mark.parametrize(
+    ("changes", "why"),
+    [
+        ({"drafter": "vllm-ngram", "requests": 20}, "learns nothing"),
+        (
+            {"drafter": "vllm-suffix", "settings": {"max_cached_requests": 0}, "requests": 20},
+            "learns nothing",
+        ),
+        ({"drafter": "nowhere:Class", "requests": 20}, "learns nothing"),
+        ({"drafter": "vllm-suffix", "requests": 9}, "fewer than 10 requests"),
+    ],
+)
+def test_without_warm_up_it_says_why(changes: dict[str, Any], why: str):
+    requests = tuple(map(request, range(changes["requests"])))
+    body = replay_json(replayed(**{"settings": {}, **changes, "requests": requests}))
+    assert body["warm_up"] is None and why in body["absent"]["warm_up"]
+
+
+def test_requests_without_a_step_are_no_warm_up():
+    (empty,) = no_steps().requests
+    body = replay_json(replayed(drafter="vllm-suffix", settings={}, requests=(empty,) * 10))
+    assert body["warm_up"] is None and "no decode step" in body["absent"]["warm_up"]
+
+
+def test_a_sweep_that_found_next_to_nothing_suggests_nothing():
+    body = sweep_json(swept((row("vllm-ngram", 1.049, 0.5, k=1), row("oracle", 1.0, 0.0, k=1))))
+    assert body["suggested"] is None and "at most 1.049 tokens per step" in body["absent"]["suggested"]
+    assert nulls(body) == []
+    enough = sweep_json(swept((row("vllm-ngram", 1.05, 0.5, k=1),)))
+    assert enough["suggested"]["drafter"] == "vllm-ngram" and "suggested" not in enough["absent"]
+
+
+def test_the_meaning_is_all_that_is_said_of_the_counts():
+    said = replay_json(replayed())["meaning"]
+    assert "exact for the recorded tokens" in said and "past the end of the reply" in said
+    assert "learned" not in said and "chosen" not in said
+    assert "chosen and scored on the same 6 requests" in sweep_json(swept())["meaning"]
 
 
 def test_ranks_by_acceptance():

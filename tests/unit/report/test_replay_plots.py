@@ -3,7 +3,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from breakeven.report.replay_plots import heat_maps, histogram, scatter
+from breakeven.report.replay_plots import Cell, heat_maps, histogram, scatter
 from tests.unit.report.replays import acceptance, row, swept
 
 
@@ -51,17 +51,31 @@ def test_the_histogram_is_shaded_by_the_share_of_its_row():
     drawn = histogram(acceptance())
     assert drawn is not None and not drawn.cut
     assert [name for name, _ in drawn.rows] == ["1", "2", "3", "5"]
-    total = replace(acceptance(), histogram=np.array([[5, 0], [3, 1]]))
+    total = replace(acceptance(), histogram=np.array([(0, 0, 5), (1, 0, 3), (1, 1, 1)]))
     two = histogram(total)
     assert two is not None
     assert [(cell.text, cell.shade) for cell in two.rows[0][1]] == [("3", 7), ("1", 2)]
 
 
 def test_a_histogram_without_drafts_is_none_and_a_large_one_is_cut():
-    assert histogram(replace(acceptance(), histogram=np.array([[5]]))) is None
-    large = histogram(replace(acceptance(), histogram=np.ones((100, 60), np.int64)))
+    assert histogram(replace(acceptance(), histogram=np.array([(0, 0, 5)]))) is None
+    every = np.array([(drafted, accepted, 1) for drafted in range(100) for accepted in range(60)])
+    large = histogram(replace(acceptance(), histogram=every))
     assert large is not None and large.cut
-    assert len(large.rows) == 40 and len(large.columns) == 41
+    assert len(large.rows) == 40 and len(large.columns) == 40
+
+
+def test_shades_are_of_the_whole_row_though_only_a_part_of_it_is_drawn():
+    wide = [(1, 0, 20), (1, 40, 80), *((2, accepted, 1) for accepted in range(41))]
+    drawn = histogram(replace(acceptance(), histogram=np.array(wide)))
+    assert drawn is not None and drawn.cut
+    assert drawn.rows[0][1] == (Cell("20", 2), *[None] * 39)
+
+
+def test_long_drafts_take_no_more_room_than_short_ones():
+    drawn = histogram(replace(acceptance(), histogram=np.array([(0, 0, 5), (200_000, 7, 3)])))
+    assert drawn is not None and not drawn.cut
+    assert drawn.columns == ("7",) and drawn.rows == (("200000", (Cell("3", 9),)),)
 
 
 def test_points_lie_where_their_figures_say():

@@ -8,6 +8,7 @@ from rich.console import Console
 
 from breakeven.acceptance.record import DECILES, Acceptance
 from breakeven.replay.records import Origin, Replay, Sweep
+from breakeven.report.definitions import REPLAY_DEFINITIONS, texts
 from breakeven.report.replay_json import replay_json, sweep_json
 from breakeven.report.replay_terminal import print_replay, print_sweep
 from breakeven.units import share
@@ -51,7 +52,7 @@ def test_all_that_qualifies_the_figures_is_there():
         "runs/measure-1 (run): 6 requests, 70 output tokens",
         "vllm-ngram k=5 n=2–4",
         "acceptance rate = accepted draft tokens / drafted tokens",
-        "exact, as a lossless drafter cannot change a greedy output",
+        "exact for the recorded tokens, as a lossless drafter cannot change a greedy output",
         "Steps start after each first output token",
         "Acceptance is not speedup",
         "`breakeven trial` decides",
@@ -87,14 +88,13 @@ def test_ids_made_from_text_are_named():
 
 def test_nothing_to_step_through_and_nothing_drafted():
     assert "No decode step to replay: every output has one token" in shown(no_steps())
-    histogram = np.array([[40]])
+    histogram = np.array([(0, 0, 40)])
     total = Acceptance(6, 46, 40, histogram, np.zeros((DECILES, 4), np.int64))
     assert "1.000 tokens per step: not one of 40 steps drafted anything" in shown(replayed(total=total))
 
 
 def test_a_long_draft_is_cut_and_says_so():
-    histogram = np.zeros((21, 21), np.int64)
-    histogram[20, 7] = 5
+    histogram = np.array([(20, 7, 5)])
     text = shown(replayed(total=replace(replayed().total, histogram=histogram)))
     assert "8 further places in --html and --json" in text
 
@@ -156,7 +156,7 @@ def test_hostile_strings_are_harmless(width: int):
 
 
 def test_a_sweep_suggests_what_the_records_engine_has():
-    origin = replace(GREEDY, engine="TensorRT-LLM")
+    origin = replace(GREEDY, engine="tensorrt-llm")
     said = shown(swept(origin=origin), 120)
     best = next(row for row in swept().rows if row.drafter == "trtllm-ngram")
     assert f"On TensorRT-LLM, which served this record: {best.tokens_per_step:.3f} with trtllm-ngram" in said
@@ -170,3 +170,64 @@ def test_reasoning_and_answer_are_told_apart_only_where_both_have_steps():
     only = replace(told, parts={"reasoning": told.parts["reasoning"] * 0, "answer": told.parts["answer"]})
     assert "reasoning" in shown(replayed(), 120)
     assert "reasoning" not in shown(replayed(total=only), 120)
+
+
+def test_parts_of_fewer_steps_than_all_say_so():
+    told = replayed().total
+    some = replace(told, parts={name: counts // 2 for name, counts in told.parts.items()})
+    said = "Reasoning and answer are told apart in 20 of 40 steps only."
+    assert said in shown(replayed(total=some), 120)
+    assert "told apart" not in shown(replayed(), 120)
+
+
+def test_a_drafter_that_learns_says_on_which_server_and_how_it_warmed_up():
+    one = replayed(drafter="vllm-suffix", settings={}, requests=tuple(map(request, range(20))))
+    said = shown(one, 200)
+    assert "What vllm-suffix learned is as on a server that takes one request at a time, in the" in said
+    assert "Warm-up: 1.600 tokens per step in the first 2 requests, 1.600 in the 18 after." in said
+    alone = replace(one, settings={"max_cached_requests": 0})
+    assert "learned" not in shown(alone, 200) and "Warm-up" not in shown(alone, 200)
+
+
+def test_a_sweep_says_how_many_of_its_drafters_learn():
+    names = ("vllm-suffix", "vllm-ngram", "sglang-ngram", "trtllm-ngram")
+    said = shown(swept(tuple(row(name, 1.5, 0.5) for name in names)), 200)
+    assert "What 3 of these drafters learned is as on a server" in said
+
+
+def test_what_a_server_counts_besides_is_said():
+    assert "past the end of the reply (up to k tokens).\n" in shown(replayed(), 300)
+    said = shown(replayed(drafter="llamacpp-ngram-simple", settings={}), 300)
+    assert "(up to k tokens), and llama.cpp one token less where the end-of-sequence token" in said
+
+
+def test_a_sweep_says_that_its_best_was_chosen_on_what_it_is_scored_on():
+    assert "chosen and scored on the same 6 requests: expect somewhat less on others" in shown(swept(), 200)
+    assert "chosen" not in shown(swept((row("vllm-ngram", 1.5, 0.5, k=1),)), 200)
+
+
+def test_a_sweep_that_found_next_to_nothing_gives_no_command():
+    rows = (row("vllm-ngram", 1.9, 0.5, k=1), row("trtllm-ngram", 1.025, 0.2))
+    said = shown(swept(rows, origin=replace(GREEDY, engine="tensorrt-llm")), 200)
+    enough = "here drafts enough to matter (at most 1.025 tokens per step)."
+    assert f"None of the drafters of TensorRT-LLM {enough}" in said
+    assert "Next:" not in said and "To turn it on" not in said
+    unknown = shown(swept(rows[1:]), 200)
+    assert f"None of the drafters {enough}" in unknown
+
+
+def test_a_sweep_in_which_nothing_was_drafted():
+    never = row("vllm-ngram", 1.0, 0.0, k=1)
+    never = replace(never, counters=replace(never.counters, drafts=0))
+    assert "1 setting; none of them drafted anything." in shown(swept((never,)), 200)
+
+
+def test_settings_that_are_empty_leave_no_gap():
+    rows = (row("vllm-suffix", 1.5, 0.5), row("trtllm-ngram", 1.4, 0.6))
+    said = shown(swept(rows, origin=replace(GREEDY, engine="tensorrt-llm")), 200)
+    sentences = [line for line in said.splitlines() if " with " in line]
+    assert len(sentences) == 3 and not any("  " in line or " ," in line for line in sentences)
+
+
+def test_the_front_is_explained_as_the_definition_does():
+    assert f"* is on the Pareto front: {texts(REPLAY_DEFINITIONS)['pareto']}" in shown(swept(), 200)

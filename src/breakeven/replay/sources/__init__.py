@@ -16,12 +16,12 @@ __all__ = ["Source", "open_source"]
 
 
 def open_source(path: str | Path, tokenizer: str | Path | None = None) -> Source:
-    """The recorded requests at a path, known by its content; only its beginning is read yet.
+    """The recorded requests at a path, known by its content; read up to the first record with token ids.
 
     A run's folder, or a trial's, of which the baseline is taken; or a file of JSON lines (also .gz and .zst)
-    or parquet. `tokenizer` is a tokenizer.json, or a folder that holds one: text without ids is tokenised
-    with it, and ids beyond its vocabulary are refused. Raises UsageError, RunFormatError or MissingExtra,
-    which say what to type.
+    or parquet. `tokenizer` is a tokenizer.json, or a folder that holds one: where no record has ids, text is
+    tokenised with it; ids beyond its vocabulary are refused.
+    Raises UsageError, RunFormatError or MissingExtra, which say what to type.
     """
     where = Path(path)
     tokeniser = None if tokenizer is None else Tokeniser(tokenizer)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,11 @@ TURNS = ("messages", "conversations")
 PROMPT_TEXT = "prompt"
 NAMES = ("id", "request_id")
 MODELS = ("tokenizer", "model")
-OTHERS = ("category", "max_tokens")
+LIMITS = ("max_tokens", "max_model_len")
+OTHERS = ("category", *LIMITS)
+
+MOST_NAMED = 30
+"""Columns that a refusal names."""
 
 
 def is_known(name: str) -> bool:
@@ -23,13 +28,21 @@ def is_known(name: str) -> bool:
     return name in (*OUTPUT_IDS, PROMPT_IDS, *OUTPUT_TEXT, *TURNS, PROMPT_TEXT, *NAMES, *MODELS, *OTHERS)
 
 
-def first_of(names: Iterable[str], columns: Mapping[str, Any] | Iterable[str]) -> str | None:
-    """The first of the names that is among the columns."""
-    return next((name for name in names if name in columns), None)
+def first_of(names: Iterable[str], columns: Mapping[str, Any]) -> str | None:
+    """The first of the names that holds something in this record."""
+    return next((name for name in names if columns.get(name) is not None), None)
 
 
-def no_known_column(path: Path, columns: Iterable[str]) -> UsageError:
+def no_known_column(path: Path, columns: Collection[str]) -> UsageError:
+    some = [*islice(columns, MOST_NAMED), *(["…"] if len(columns) > MOST_NAMED else [])]
     return UsageError(
         f"{path} has no output: it needs a column {', '.join(OUTPUT_IDS)}, or with --tokenizer one of "
-        f"{', '.join((*OUTPUT_TEXT, *TURNS))}; it has {', '.join(columns) or 'none'}"
+        f"{', '.join((*OUTPUT_TEXT, *TURNS))}; it has {', '.join(some) or 'none'}"
+    )
+
+
+def no_tokenizer(path: Path, text: str) -> UsageError:
+    return UsageError(
+        f"{path} holds text (`{text}`) and no token ids: name the model's tokenizer with "
+        "--tokenizer FOLDER, or record the ids"
     )

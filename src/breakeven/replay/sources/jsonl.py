@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import IO, Any, Literal
 
@@ -22,9 +22,10 @@ _BOM = b"\xef\xbb\xbf"
 
 
 class JsonRows:
-    """Rows of JSON objects. Raises UsageError for a file that holds none."""
+    """Rows of JSON objects. Raises UsageError for a file that is empty or binary."""
 
     kind: Literal["jsonl"] = "jsonl"
+    columns: tuple[str, ...] = ()
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -34,11 +35,6 @@ class JsonRows:
         if not beginning.strip(_BOM + b" \t\r\n"):
             raise UsageError(f"{path} is empty: give JSON lines, parquet, or a run folder")
         self._is_list = beginning.lstrip(_BOM + b" \t\r\n").startswith(b"[")
-        warned: list[str] = []
-        first = next(self.read(warned.append), None)
-        if first is None:
-            raise UsageError("; ".join([f"{path} holds no whole record", *warned]))
-        self.columns = tuple(map(str, first.columns))
 
     def count(self) -> int | None:
         if self._is_list or self.path.suffix in COMPRESSED:
@@ -46,7 +42,7 @@ class JsonRows:
         with self._open() as file:
             return sum(block.count(b"\n") for block in iter(lambda: file.read(_BLOCK_BYTES), b""))
 
-    def read(self, warn: Warn) -> Iterator[Row]:
+    def read(self, warn: Warn, only: Collection[str] | None = None) -> Iterator[Row]:
         """A torn last line is left out with a warning. Raises UsageError for any other that is no object."""
         return self._items() if self._is_list else self._lines(warn)
 
@@ -88,14 +84,17 @@ class JsonRows:
                     if not text.isspace():
                         yield number, text
             except _UNREADABLE as error:
-                raise UsageError(f"{self.path} is damaged after line {number} ({error})") from error
+                raise self._cut_off(f"after line {number}", error) from error
 
     def _beginning(self) -> bytes:
         with self._open() as file:
             try:
                 return file.read(_PEEK_BYTES)
             except _UNREADABLE as error:
-                raise UsageError(f"cannot read {self.path} ({error})") from error
+                raise self._cut_off("near its beginning", error) from error
+
+    def _cut_off(self, where: str, error: Exception) -> UsageError:
+        return UsageError(f"{self.path} ends early or is damaged {where} ({error}): restore it from a copy")
 
     def _open(self) -> IO[bytes]:
         try:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import Any, Literal
 
@@ -11,11 +11,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from breakeven.errors import UsageError
-from breakeven.replay.sources.columns import is_known
+from breakeven.replay.sources.columns import OUTPUT_IDS, PROMPT_IDS, is_known
 from breakeven.replay.sources.rows import Row, Warn
 from breakeven.trace.disk import UNREADABLE
 
 MAGIC = b"PAR1"
+ID_COLUMNS = (*OUTPUT_IDS, PROMPT_IDS)
 BATCH_ROWS = 8
 """Held at once, so that memory is a few times the longest request."""
 BUFFER_BYTES = 1 << 20
@@ -37,20 +38,21 @@ class ParquetRows:
         self.columns = tuple(schema.names)
         self._used = [field.name for field in schema if is_known(field.name) or _is_recorded(field.type)]
         for field in schema:
-            if field.name in self._used and field.name.endswith("token_ids") and not _is_ids(field.type):
+            if field.name in ID_COLUMNS and not (_is_ids(field.type) or _is_empty(field.type)):
                 raise UsageError(f"{path}: `{field.name}` holds {field.type}: it must be lists of integers")
 
     def count(self) -> int:
         with pa.OSFile(os.fsencode(self.path), "rb") as file:
             return int(pq.read_metadata(file).num_rows)
 
-    def read(self, warn: Warn) -> Iterator[Row]:
+    def read(self, warn: Warn, only: Collection[str] | None = None) -> Iterator[Row]:
         """Raises UsageError for damage."""
+        names = [name for name in self._used if only is None or name in only]
         number = 0
         try:
             with pa.OSFile(os.fsencode(self.path), "rb") as file:
                 parquet = pq.ParquetFile(file, buffer_size=BUFFER_BYTES, pre_buffer=False)
-                for batch in parquet.iter_batches(BATCH_ROWS, columns=self._used, use_threads=False):
+                for batch in parquet.iter_batches(BATCH_ROWS, columns=names, use_threads=False):
                     columns = [_values(column) for column in batch.columns]
                     for values in zip(*columns, strict=True):
                         number += 1
@@ -70,6 +72,11 @@ def _is_list(kind: pa.DataType) -> bool:
 
 def _is_ids(kind: pa.DataType) -> bool:
     return _is_list(kind) and bool(pa.types.is_integer(kind.value_type))
+
+
+def _is_empty(kind: pa.DataType) -> bool:
+    """A column in which no record has an integer: the type of all-null, or of only empty, lists."""
+    return bool(pa.types.is_null(kind) or (_is_list(kind) and pa.types.is_null(kind.value_type)))
 
 
 def _is_recorded(kind: pa.DataType) -> bool:

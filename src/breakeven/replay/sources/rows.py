@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, Protocol
@@ -38,10 +38,13 @@ class Rows(Protocol):
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """Names of those of the first record."""
+        """Names that the file gives for all records together; none where only records have names."""
 
     def count(self) -> int | None:
         """About how many records there are, for a progress bar; None where only reading tells."""
 
-    def read(self, warn: Warn) -> Iterator[Row]:
-        """Raises UsageError for damage after which nothing more can be trusted."""
+    def read(self, warn: Warn, only: Collection[str] | None = None) -> Iterator[Row]:
+        """The records in order. Columns other than `only`, if that is given, may be left out.
+
+        Raises UsageError for damage after which nothing more can be trusted.
+        """

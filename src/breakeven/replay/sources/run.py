@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from hashlib import blake2b
 from pathlib import Path
 from typing import Literal
@@ -25,8 +26,6 @@ from breakeven.workload.prompts import Prompt
 
 TRIAL = "trial.json"
 BASELINE = "baseline"
-ENGINES = {"vllm": "vLLM", "sglang": "SGLang", "tensorrt-llm": "TensorRT-LLM"}
-"""Names of engines in a run, as drafters have them."""
 NO_TEMPLATE = "prompts were tokenised without the model's chat template"
 NO_PROMPT = "the run has no ids of its prompts: drafts look nothing up in the prompt"
 
@@ -43,8 +42,8 @@ class _Ids:
 
 
 class RunSource(Source):
-    """Of equal answers to one prompt the first is kept: greedy repeats add nothing, and a drafter that learns
-    would know the later ones by heart.
+    """Of equal answers to one prompt the first is kept at temperature 0: greedy repeats add nothing, and a
+    drafter that learns would know the later ones by heart. At others, equal answers are samples like any.
 
     Raises RunFormatError for a folder that is no run; UsageError for one without ids, if no tokenizer helps.
     """
@@ -59,12 +58,22 @@ class RunSource(Source):
         kind: Literal["run", "trial"] = "trial" if is_trial else "run"
         temperature = self._run.meta.sampling.temperature
         made = (MAY_DIFFER, NO_TEMPLATE) if self._way == "tokenizer" else ()
-        engine = ENGINES.get(self._run.meta.server.engine or "", self._run.meta.server.engine)
+        engine = self._run.meta.server.engine
         super().__init__(Origin(str(path), kind, temperature, self._way, engine), (*made, *self._missing()))
 
-    @property
+    @cached_property
     def expected(self) -> int:
-        return len(self._run)
+        """Known from ids as recorded, else from the texts: nothing is tokenised for it."""
+        answers = [_answer(trace) for trace in self._run.traces() if self._is_promising(trace)]
+        return len(set(answers)) if self._is_greedy else len(answers)
+
+    def _is_promising(self, trace: RequestTrace) -> bool:
+        says = trace.output_token_ids if self._way == "recorded" else trace.reasoning + trace.text
+        return trace.error is None and bool(says)
+
+    @property
+    def _is_greedy(self) -> bool:
+        return self.origin.temperature == 0
 
     def _find_way(self) -> Way:
         """The best way there is to ids: the same for every request."""
@@ -88,10 +97,11 @@ class RunSource(Source):
             ids = self._ids(trace)
             if ids is None:
                 continue
-            if (key := _key(trace, ids)) in seen:
-                self._skip("repeat with the same output")
-                continue
-            seen.add(key)
+            if self._is_greedy:
+                if (key := _key(trace, ids)) in seen:
+                    self._skip("repeat with the same output")
+                    continue
+                seen.add(key)
             replayed += 1
             doubtful += ids.counts_match is False
             yield self._request(trace, ids)
@@ -164,6 +174,10 @@ def reasoning_tokens(trace: RequestTrace) -> int | None:
 
 def _has_tokens(trace: RequestTrace) -> bool:
     return bool(trace.text or trace.reasoning or trace.tool_calls)
+
+
+def _answer(trace: RequestTrace) -> int:
+    return hash((trace.prompt_id, trace.reasoning, trace.text, trace.output_token_ids))
 
 
 def _key(trace: RequestTrace, ids: _Ids) -> bytes:

@@ -33,6 +33,11 @@ class Source(ABC):
         return (*self._lasting, *self._warnings)
 
     @property
+    def acceptance_warnings(self) -> tuple[str, ...]:
+        """What must be said beside figures made from acceptance that was recorded elsewhere."""
+        return ()
+
+    @property
     def expected(self) -> int | None:
         """About how many requests an iteration gives, for a progress bar; None where only reading tells."""
         return None

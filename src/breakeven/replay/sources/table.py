@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 import numpy as np
 from numpy.typing import NDArray
 
 from breakeven.errors import UsageError
 from breakeven.replay.records import Origin, RecordedRequest
+from breakeven.replay.sources.acceptance import RecordedAcceptance
 from breakeven.replay.sources.columns import (
     MODELS,
     NAMES,
@@ -18,8 +19,9 @@ from breakeven.replay.sources.columns import (
     TURNS,
     first_of,
     no_known_column,
+    no_tokenizer,
 )
-from breakeven.replay.sources.ids import accepted_of, ids_of
+from breakeven.replay.sources.ids import ids_of
 from breakeven.replay.sources.rows import Row, Rows, Warn
 from breakeven.replay.sources.source import Source
 from breakeven.replay.sources.text import texts_of
@@ -30,44 +32,58 @@ NO_PROMPT = "some records have no prompt_token_ids: their drafts look nothing up
 
 
 class TableSource(Source):
-    """Raises UsageError where no column holds an output, or only as text and there is no tokenizer."""
+    """The ids of each record, whichever known column holds them; text only where no record has ids.
+
+    Raises UsageError where no column holds an output, or only as text and there is no tokenizer.
+    """
 
     def __init__(self, rows: Rows, tokeniser: Tokeniser | None) -> None:
         self._rows = rows
         self._tokeniser = tokeniser
-        self._ids = first_of(OUTPUT_IDS, rows.columns)
-        if self._ids is None:
-            self._need_text()
+        self._acceptance_warnings: tuple[str, ...] = ()
+        self._from_text = self._holds_only_text()
         path = str(rows.path)
-        if self._ids is None:
+        if self._from_text:
             super().__init__(Origin(path, "text", None, "tokenizer"), (MAY_DIFFER,))
         else:
             super().__init__(Origin(path, rows.kind, None))
 
     @property
+    def acceptance_warnings(self) -> tuple[str, ...]:
+        return self._acceptance_warnings
+
+    @property
     def expected(self) -> int | None:
         return self._rows.count()
 
-    def _need_text(self) -> None:
-        text = first_of((*OUTPUT_TEXT, *TURNS), self._rows.columns)
-        if text is None:
-            raise no_known_column(self._rows.path, self._rows.columns)
-        if self._tokeniser is None:
-            raise UsageError(
-                f"{self._rows.path} holds text (`{text}`) and no token ids: name the model's tokenizer with "
-                "--tokenizer FOLDER, or record the ids"
-            )
+    def _holds_only_text(self) -> bool:
+        """Reads up to the first record with ids, which for files with ids is soon."""
+        seen = dict.fromkeys(self._rows.columns)
+        warned: list[str] = []
+        for row in self._rows.read(warned.append, OUTPUT_IDS):
+            if first_of(OUTPUT_IDS, row.columns) is not None:
+                return False
+            seen.update(dict.fromkeys(row.columns))
+        if not seen:
+            raise UsageError("; ".join([f"{self._rows.path} holds no whole record", *warned]))
+        text = next((name for name in (*OUTPUT_TEXT, *TURNS) if name in seen), None)
+        if text is None and seen.keys().isdisjoint(OUTPUT_IDS):
+            raise no_known_column(self._rows.path, seen)
+        if text is not None and self._tokeniser is None:
+            raise no_tokenizer(self._rows.path, text)
+        return text is not None
 
     def _requests(self) -> Iterator[RecordedRequest]:
-        models = _Models(self._warn)
+        models, acceptance = _Models(self._warn), RecordedAcceptance()
         for row in self._rows.read(self._warn):
             models.see(row)
-            request = self._request(row)
+            request = self._request(row, acceptance)
             if request is not None:
                 yield request
+        self._acceptance_warnings = tuple(acceptance.warnings())
 
-    def _request(self, row: Row) -> RecordedRequest | None:
-        pair = self._made_from_text(row) if self._ids is None else self._recorded(row, self._ids)
+    def _request(self, row: Row, acceptance: RecordedAcceptance) -> RecordedRequest | None:
+        pair = self._made_from_text(row) if self._from_text else self._recorded(row)
         if pair is None:
             return None
         prompt, output = pair
@@ -79,12 +95,14 @@ class TableSource(Source):
             category=_category(row),
             prompt=prompt,
             output=output,
-            max_tokens=_max_tokens(row),
-            recorded=_accepted(row, len(output)),
+            max_tokens=_limit(row, "max_tokens"),
+            max_model_len=_limit(row, "max_model_len"),
+            recorded=acceptance.of(row, len(output)),
         )
 
-    def _recorded(self, row: Row, column: str) -> tuple[NDArray[np.int32], NDArray[np.int32]] | None:
-        if row.columns.get(column) is None:
+    def _recorded(self, row: Row) -> tuple[NDArray[np.int32], NDArray[np.int32]] | None:
+        column = first_of(OUTPUT_IDS, row.columns)
+        if column is None:
             self._skip("no token ids")
             return None
         output = ids_of(row.columns[column], row, column)
@@ -132,8 +150,7 @@ class _Models:
 
 def _name(row: Row) -> str:
     column = first_of(NAMES, row.columns)
-    value = None if column is None else row.columns[column]
-    return row.default_id if value is None else str(value)
+    return row.default_id if column is None else str(row.columns[column])
 
 
 def _category(row: Row) -> str:
@@ -141,19 +158,10 @@ def _category(row: Row) -> str:
     return DEFAULT_CATEGORY if value is None or value == "" else str(value)
 
 
-def _max_tokens(row: Row) -> int | None:
-    value = row.columns.get("max_tokens")
+def _limit(row: Row, column: str) -> int | None:
+    value = row.columns.get(column)
     if value is None:
         return None
     if type(value) is not int or value < 1:
-        raise UsageError(f"{row}: max_tokens is {value!r}: it must be 1 or more, or absent")
+        raise UsageError(f"{row}: {column} is {value!r}: it must be 1 or more, or absent")
     return value
-
-
-def _accepted(row: Row, n_output: int) -> Mapping[str, NDArray[np.int32]]:
-    """Every column of the form {"acc_len": […]}."""
-    return {
-        name: accepted_of(value["acc_len"], row, name, n_output)
-        for name, value in row.columns.items()
-        if isinstance(value, Mapping) and value.get("acc_len") is not None
-    }

@@ -23,7 +23,7 @@ def texts_of(columns: Mapping[str, Any], where: object) -> tuple[str, str]:
     if output is None:
         return ("", "") if turns is None else _up_to_the_answer(columns[turns], where)
     answer = _text(columns[output], where, output)
-    if turns is not None and PROMPT_TEXT not in columns:
+    if turns is not None and columns.get(PROMPT_TEXT) is None:
         return joined(columns[turns], where), answer
     return _text(columns.get(PROMPT_TEXT), where, PROMPT_TEXT), answer
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 from pathlib import Path
 from typing import Any
@@ -15,13 +14,19 @@ from breakeven.errors import UsageError
 from breakeven.replay.records import RecordedRequest
 from breakeven.replay.sources import Source, open_source
 
-STUDY = Path(__file__).parents[4].parent / "shared" / "data" / "specdecode_bench_sharegpt.jsonl"
 GOOD = {"prompt_token_ids": [1, 2], "generated_token_ids": [3, 4]}
 
 
 def write(path: Path, *records: object) -> Path:
     path.write_text("".join(json.dumps(record) + "\n" for record in records))
     return path
+
+
+def compressed(path: Path, data: bytes) -> bytes:
+    """The bytes of the file, which is compressed as its ending says."""
+    with pa.output_stream(str(path)) as stream:
+        stream.write(data)
+    return path.read_bytes()
 
 
 def read(path: Path) -> list[RecordedRequest]:
@@ -48,9 +53,9 @@ def test_every_name_of_the_output(column: str, tmp_path: Path):
 
 
 def test_the_optional_columns(tmp_path: Path):
-    named = {**GOOD, "id": 7, "category": "code", "max_tokens": 9}
+    named = {**GOOD, "id": 7, "category": "code", "max_tokens": 9, "max_model_len": 64}
     first, second = read(write(tmp_path / "x.jsonl", named, GOOD))
-    assert (first.id, first.category, first.max_tokens) == ("7", "code", 9)
+    assert (first.id, first.category, first.max_tokens, first.max_model_len) == ("7", "code", 9, 64)
     assert (second.id, second.category, second.max_tokens) == ("line2", "uncategorised", None)
     assert second.answer_from is None and second.max_model_len is None
 
@@ -76,53 +81,29 @@ def test_without_prompts_it_says_what_that_means(tmp_path: Path):
     assert len(request.prompt) == 0 and len(source.warnings) == 1 and "prompt" in source.warnings[0]
 
 
-def test_one_token_and_two_hundred_thousand(tmp_path: Path):
-    long = np.random.default_rng(0).integers(0, 128_000, 200_000).tolist()
-    one, many = read(write(tmp_path / "x.jsonl", {"token_ids": [5]}, {"token_ids": long}))
-    assert one.output.tolist() == [5] and many.output.tolist() == long
-
-
-def test_recorded_acceptance_is_cut_and_padded(tmp_path: Path):
-    record = {
-        **GOOD,
-        "generated_token_ids": [1, 2, 3],
-        "acc_eagle": {"acc_len": [1, 4, 2, 9, 9]},
-        "acc_ngram": {"acc_len": [3]},
-        "other": {"x": 1},
-    }
-    (request,) = read(write(tmp_path / "x.jsonl", record))
-    assert {name: values.tolist() for name, values in request.recorded.items()} == {
-        "acc_eagle": [0, 3, 1],
-        "acc_ngram": [2, -1, -1],
-    }
-    assert request.recorded["acc_eagle"].dtype == np.int32
-
-
-@pytest.mark.parametrize("lengths", [[-1], ["1"], 3, [2**31]])
-def test_recorded_acceptance_that_is_none(lengths: Any, tmp_path: Path):
-    path = write(tmp_path / "x.jsonl", {**GOOD, "acc": {"acc_len": lengths}})
-    assert "line 1: `acc.acc_len`" in refused(path)
-
-
-@pytest.mark.skipif(not STUDY.exists(), reason="the study's data are not here")
-def test_the_data_of_a_study():
-    requests = read(STUDY)
-    assert (len(requests), sum(len(request.output) for request in requests)) == (310, 225_541)
-    assert all(len(request.recorded["acc_eagle"]) == len(request.output) for request in requests)
-
-
-@pytest.mark.parametrize("ending", [".gz", ".zst"])
+@pytest.mark.parametrize("ending", [".gz", ".zst", ".bz2"])
 def test_compressed(ending: str, tmp_path: Path):
-    data = (json.dumps(GOOD) + "\n").encode() * 3
+    """Wherever the file is cut, it is said that it ends early: never are fewer records taken for all."""
     path = tmp_path / f"x.jsonl{ending}"
-    if ending == ".gz":
-        path.write_bytes(gzip.compress(data))
-    else:
-        with pa.OSFile(str(path), "wb") as file, pa.CompressedOutputStream(file, "zstd") as stream:
-            stream.write(data)
+    whole = compressed(path, (json.dumps(GOOD) + "\n").encode() * 3)
     assert len(read(path)) == 3
-    path.write_bytes(path.read_bytes()[:-9])
-    assert str(path) in refused(path)
+    for size in range(1, len(whole)):
+        path.write_bytes(whole[:size])
+        assert f"{path} ends early" in refused(path)
+
+
+@pytest.mark.parametrize("ending", [".gz", ".zst", ".bz2"])
+def test_a_compressed_file_that_ends_late(ending: str, tmp_path: Path):
+    """Past what is looked at when it is opened: what was read before is given first."""
+    path = tmp_path / f"x.jsonl{ending}"
+    random = np.random.default_rng(0)
+    records = [{"token_ids": random.integers(0, 100_000, 2000).tolist()} for _ in range(300)]
+    whole = compressed(path, "".join(json.dumps(record) + "\n" for record in records).encode())
+    path.write_bytes(whole[: len(whole) * 9 // 10])
+    source = iter(open_source(path))
+    assert next(source).output.tolist() == records[0]["token_ids"]
+    with pytest.raises(UsageError, match=r"ends early or is damaged after line \d\d+ .*restore it"):
+        list(source)
 
 
 def test_one_json_list(tmp_path: Path):
@@ -174,8 +155,9 @@ def test_ids_that_are_none(ids: Any, problem: str, column: str, tmp_path: Path):
 
 
 @pytest.mark.parametrize("value", [0, "9", 2.5, True])
-def test_max_tokens_that_is_none(value: Any, tmp_path: Path):
-    assert "max_tokens is" in refused(write(tmp_path / "x.jsonl", {**GOOD, "max_tokens": value}))
+@pytest.mark.parametrize("column", ["max_tokens", "max_model_len"])
+def test_limits_that_are_none(column: str, value: Any, tmp_path: Path):
+    assert f"line 1: {column} is" in refused(write(tmp_path / "x.jsonl", {**GOOD, column: value}))
 
 
 def test_two_tokenizers_in_one_file(tmp_path: Path):
@@ -223,7 +205,7 @@ def test_no_file(tmp_path: Path):
     assert "is no run" in refused(tmp_path / "folder")
 
 
-def test_only_the_beginning_is_read_when_it_is_opened(tmp_path: Path):
-    path = write(tmp_path / "x.jsonl", GOOD)
+def test_it_is_read_up_to_the_first_record_with_ids_when_it_is_opened(tmp_path: Path):
+    path = write(tmp_path / "x.jsonl", {"error": "failed"}, GOOD)
     path.write_text(path.read_text() + "not JSON\n" + json.dumps(GOOD))
     assert isinstance(open_source(path), Source)

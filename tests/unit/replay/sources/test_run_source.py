@@ -50,6 +50,12 @@ def test_recorded_ids(tmp_path: Path):
     assert origin.path == str(tmp_path / "r") and source.warnings == () and source.skipped == {}
 
 
+@pytest.mark.parametrize("engine", ["vllm", "sglang", "llama.cpp", None])
+def test_the_engine_is_named_as_the_run_names_it(engine: str | None, tmp_path: Path):
+    path = a_run(tmp_path / "r", recorded(0, 5), server=ServerInfo(engine))
+    assert open_source(path).origin.engine == engine
+
+
 @pytest.mark.parametrize("temperature", [None, 0.7])
 def test_the_temperature_is_told(temperature: float | None, tmp_path: Path):
     path = a_run(tmp_path / "r", recorded(0, 5), sampling=Sampling(temperature=temperature))
@@ -64,9 +70,19 @@ def test_the_room_of_the_server_is_told(tmp_path: Path):
     assert request.max_model_len is None
 
 
-def test_equal_answers_to_one_prompt_are_kept_once(tmp_path: Path):
-    traces = [recorded(0, 5, 6), recorded(1, 5, 6), recorded(2, 5), recorded(3, 5, 6, prompt_id="q")]
-    source = open_source(a_run(tmp_path / "r", *traces))
+REPEATS = [recorded(0, 5, 6), recorded(1, 5, 6), recorded(2, 5), recorded(3, 5, 6, prompt_id="q")]
+
+
+@pytest.mark.parametrize("temperature", [None, 0.7])
+def test_at_a_temperature_equal_answers_are_all_kept(temperature: float | None, tmp_path: Path):
+    path = a_run(tmp_path / "r", *REPEATS, sampling=Sampling(temperature=temperature))
+    source = open_source(path)
+    assert source.expected == len(list(source)) == 4 and source.skipped == {}
+
+
+def test_greedy_equal_answers_to_one_prompt_are_kept_once(tmp_path: Path):
+    source = open_source(a_run(tmp_path / "r", *REPEATS))
+    assert source.expected == 3
     for _ in range(2):
         assert [request.id for request in source] == ["p#0", "p#2", "p#3"]
         assert source.skipped == {"repeat with the same output": 1}
@@ -80,7 +96,7 @@ def test_what_is_skipped(tmp_path: Path):
         recorded(3, output_token_ids=None, text="", events=()),
     ]
     source = open_source(a_run(tmp_path / "r", *traces))
-    assert len(list(source)) == 1
+    assert source.expected == len(list(source)) == 1
     assert source.skipped == {"failed request": 1, "no token ids": 1, "empty output": 1}
 
 
@@ -178,6 +194,7 @@ def test_text_and_a_tokenizer(tmp_path: Path):
         recorded(i, output_token_ids=None, reasoning=text) for i, text in enumerate(["hm hm", "hm", "hm"])
     ]
     source = open_source(a_run(tmp_path / "r", *traces), tmp_path)
+    assert source.expected == 2
     first, second = source
     assert first.prompt.tolist() == [2, 0] and first.output.tolist() == [1, 1, 3] and first.answer_from == 2
     assert second.output.tolist() == [1, 3] and source.skipped == {"repeat with the same output": 1}

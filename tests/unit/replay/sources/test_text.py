@@ -60,6 +60,8 @@ SHAREGPT = [{"from": "human", "value": "what is"}, {"from": "gpt", "value": "two
         ({"generated_text": "one two three four"}, "", "one two three four"),
         ({"messages": CHAT}, "one what is", "two three"),
         ({"messages": CHAT[:2], "output": "two"}, "one what is", "two"),
+        ({"messages": CHAT[:2], "prompt": None, "output": "two"}, "one what is", "two"),
+        ({"output": None, "response": "two three"}, "", "two three"),
         ({"conversations": SHAREGPT}, "what is", "two three"),
         ({"conversations": [SHAREGPT[1], *SHAREGPT]}, "two three what is", "two three"),
     ],
