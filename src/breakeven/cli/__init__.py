@@ -20,7 +20,7 @@ from breakeven.cli.replay import replay
 from breakeven.cli.show import show
 from breakeven.cli.trial import trial
 from breakeven.errors import BreakevenError, UsageError
-from breakeven.report.text import encodable
+from breakeven.report.text import clean, encodable
 
 INTERRUPTED = 130
 """What a shell reports for a program ended by Ctrl-C, …"""
@@ -121,5 +121,5 @@ def _see_help(error: click.UsageError) -> str:
 def _fail(message: str, exit_code: int) -> NoReturn:
     if "--json" in sys.argv[1:]:
         sys.stdout.write(orjson.dumps({"error": encodable(message), "exit_code": exit_code}).decode() + "\n")
-    click.echo(f"breakeven: {message}", err=True)
+    click.echo(f"breakeven: {clean(message)}", err=True)
     sys.exit(exit_code)

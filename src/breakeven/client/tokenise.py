@@ -36,14 +36,14 @@ Ids = NDArray[np.int32]
 
 
 async def keep_tokens(pool: Pool, endpoint: Endpoint, run: Run, limit_s: float | None = None) -> None:
-    """Write the ids beside the requests of a run on llama.cpp that has none. Never raises a BreakevenError.
+    """Write the ids beside the requests of a run on llama.cpp that has none. Whatever happens, the run stays.
 
     What the server refused, or what time did not allow, is said in the file. The time is `limit_s`, else
     what `limit_of` gives.
     """
     if run.meta.server.engine != "llama.cpp":
         return
-    with suppress(BreakevenError):
+    with suppress(Exception):
         if texts := _texts_of(run):
             limit_s = limit_of(texts) if limit_s is None else limit_s
             await _write(ServerTokeniser(pool, endpoint, run.meta.sampling), run, limit_s)

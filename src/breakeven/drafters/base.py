@@ -81,6 +81,10 @@ class Drafter(ABC, Generic[S]):
         """Most tokens that the engine lets this step draft, whatever the drafter's k; 0 or less is none."""
         return 2**31 - 1
 
+    def warnings(self) -> tuple[str, ...]:
+        """What about these settings would surprise who set them."""
+        return ()
+
     def flags(self) -> str:
         """The words that turn it on with these settings in its engine; empty if it has none."""
         return ""

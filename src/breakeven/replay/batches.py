@@ -49,7 +49,7 @@ def batch_of(requests: list[RecordedRequest]) -> Batch:
         [request.max_model_len for request in requests],
         _recorded(requests),
     )
-    answers = [-1 if request.answer_from is None else request.answer_from for request in requests]
+    answers = [-1 if r.answer_from is None else min(r.answer_from, len(r.output)) for r in requests]
     return Batch(
         tokens,
         tuple(request.id for request in requests),

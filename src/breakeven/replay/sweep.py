@@ -9,6 +9,8 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+import numpy as np
+
 from breakeven.acceptance.counters import SpecCounters
 from breakeven.drafters.base import Drafter, TableDrafter
 from breakeven.drafters.tokens import flat
@@ -48,7 +50,7 @@ def sweep_source(
     tasks = [Task(name, tuple(settings.items()), FIRST[first_token]) for name, settings in grid]
     drafters = {task: task.make() for task in tasks}
     (requests, output_tokens), counters = _by_batch(source, drafters, jobs, ray, progress)
-    counters |= _in_turn(source, drafters, jobs, lambda: progress(requests))
+    counters |= _in_turn(source, (requests, output_tokens), drafters, jobs, lambda: progress(requests))
     emitted = output_tokens - requests * FIRST[first_token]
     if not emitted:
         raise UsageError("every output is one token, which the prefill gives: type --first-token replayed")
@@ -90,7 +92,7 @@ def _batch(tasks: Sequence[Task], batch: Batch) -> tuple[Size, Counters]:
     for _, of_one in itertools.groupby(by_drafter, lambda task: (task.drafter, task.first)):
         group = list(of_one)
         rows |= zip(group, map(totals, _stepped(group, batch)), strict=True)
-    return (len(batch.ids), int(batch.tokens.positions[-1])), rows
+    return size_of(batch), rows
 
 
 def _stepped(group: Sequence[Task], batch: Batch) -> Iterator[Steps]:
@@ -104,13 +106,17 @@ def _stepped(group: Sequence[Task], batch: Batch) -> Iterator[Steps]:
     return (walk_table(table, batch.tokens, first) for table in tables)
 
 
-def _in_turn(source: Source, drafters: Drafters, jobs: int | None, done: Callable[[], None]) -> Counters:
+def _in_turn(
+    source: Source, size: Size, drafters: Drafters, jobs: int | None, done: Callable[[], None]
+) -> Counters:
     """The counts of the drafters that learn: each setting goes through the whole record by itself."""
     tasks = [task for task, drafter in drafters.items() if drafter.learns]
     _compile_once({task.drafter: task for task in tasks}.values())
     found: Counters = {}
     results = workers(jobs, threads=False).map(partial(_whole, source), tasks) if tasks else ()
-    for task, counters in zip(tasks, results, strict=True):
+    for task, (read, counters) in zip(tasks, results, strict=True):
+        if read != size:
+            raise UsageError(f"{source.origin.path} changed while it was read: sweep a copy that does not")
         found[task] = counters
         done()
     return found
@@ -122,10 +128,18 @@ def _compile_once(tasks: Iterable[Task]) -> None:
         step_through(task.make(), flat([([1, 2, 1], [2, 1, 2, 1])]), first=0)
 
 
-def _whole(source: Source, task: Task) -> SpecCounters:
+def _whole(source: Source, task: Task) -> tuple[Size, SpecCounters]:
     drafter = task.make()
-    parts = [totals(step_through(drafter, batch.tokens, task.first)) for batch in batches(source)]
-    return sum(parts[1:], parts[0])
+    parts = [
+        (size_of(batch), totals(step_through(drafter, batch.tokens, task.first))) for batch in batches(source)
+    ]
+    sizes, counters = zip(*parts, strict=True)
+    requests, output_tokens = np.sum(sizes, axis=0).tolist()
+    return (requests, output_tokens), sum(counters[1:], counters[0])
+
+
+def size_of(batch: Batch) -> Size:
+    return len(batch.ids), int(batch.tokens.positions[-1])
 
 
 def _row(drafter: Drafter[Any], task: Task, counters: SpecCounters, emitted: int) -> SweepRow:

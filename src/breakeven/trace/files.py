@@ -40,8 +40,13 @@ def storing(folder: Path) -> Iterator[None]:
 def write_atomically(path: Path, write: Callable[[Path], None]) -> None:
     """`write` fills a file beside `path`, which then takes its place: readers see the old or the new.
 
-    Raises what `write` raises; the unfinished file is removed.
+    A link is followed, and what is no regular file (a device, a pipe) is written into. Raises what `write`
+    raises; the unfinished file is removed.
     """
+    path = path.resolve()
+    if path.exists() and not path.is_file():
+        write(path)
+        return
     partial = path.with_name(f".{path.name}.partial")
     try:
         write(partial)

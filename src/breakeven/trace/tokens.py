@@ -125,7 +125,7 @@ def _request(path: Path, record: Any) -> RequestTokens:
     try:
         for name, hint in (("id", str), ("reasoning_tokens", int | None), ("counts_match", bool | None)):
             if not fits(record[name], hint):
-                raise TypeError(f"{name} is {str(record[name])[:60]!r}")
+                raise TypeError(f"{name} is {shown(record[name])}")
         return RequestTokens(
             **{**record, "prompt": ids_of(record["prompt"]), "output": ids_of(record["output"])}
         )
@@ -133,15 +133,22 @@ def _request(path: Path, record: Any) -> RequestTokens:
         raise _damaged(path, error) from error
 
 
+def shown(value: Any) -> str:
+    """A value of unknown origin for an error message: a scalar as it is, clipped; else its kind."""
+    if isinstance(value, str | int | float | None):
+        return repr(str(value)[:40])
+    return f"a {type(value).__name__}"
+
+
 def integers_of(value: Any) -> NDArray[Any]:
     """A JSON list, or an array, of integers that fit into 64 bits. Raises ValueError that says what it is."""
     if isinstance(value, np.ndarray) and value.dtype.kind in "iu":
         return value
     if not isinstance(value, list):
-        raise ValueError(f"is {str(value)[:40]!r}: it must be a list of integers")
+        raise ValueError(f"is {shown(value)}: it must be a list of integers")
     if not set(map(type, value)) <= {int}:
         wrong = next(item for item in value if type(item) is not int)
-        raise ValueError(f"holds {str(wrong)[:40]!r}, which is no integer")
+        raise ValueError(f"holds {shown(wrong)}, which is no integer")
     try:
         return np.array(value, np.int64)
     except OverflowError:

@@ -27,6 +27,10 @@ def open_source(path: str | Path, tokenizer: str | Path | None = None) -> Source
     tokeniser = None if tokenizer is None else Tokeniser(tokenizer)
     if where.is_dir():
         return RunSource(where, tokeniser)
+    if where.exists() and not where.is_file():
+        raise UsageError(
+            f"{where} is no regular file, and a record is read more than once: save it to a file"
+        )
     if not where.is_file():
         raise UsageError(f"there is no file or folder {where}: name a run's folder, JSON lines or parquet")
     return TableSource(ParquetRows(where) if _is_parquet(where) else JsonRows(where), tokeniser)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import numpy as np
@@ -21,7 +22,7 @@ class Tokeniser:
             from tokenizers import Tokenizer
         except ImportError as error:
             raise MissingExtra("tokenizers", "replay") from error
-        self.path = Path(path).expanduser()
+        self.path = Path(os.path.expanduser(path))  # noqa: PTH111  Path.expanduser raises for no such user
         file = self.path / FILE if self.path.is_dir() else self.path
         if not file.is_file():
             raise UsageError(f"there is no {file}: name a model's {FILE}, or the folder that holds it")
