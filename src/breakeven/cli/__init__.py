@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import codecs
+import errno
 import io
+import os
 import signal
 import sys
 from types import FrameType
@@ -19,7 +21,7 @@ from breakeven.cli.models import models
 from breakeven.cli.replay import replay
 from breakeven.cli.show import show
 from breakeven.cli.trial import trial
-from breakeven.errors import BreakevenError, UsageError
+from breakeven.errors import BreakevenError, StorageError, UsageError
 from breakeven.report.text import clean, encodable
 
 INTERRUPTED = 130
@@ -50,6 +52,7 @@ def main() -> None:
     _write_whole()
     try:
         code = breakeven.main(prog_name="breakeven", standalone_mode=False) or 0
+        sys.stdout.flush()
     except BreakevenError as error:
         _fail(_with_notes(str(error), error), error.exit_code)
     except click.UsageError as error:
@@ -61,13 +64,20 @@ def main() -> None:
         _fail(error.format_message(), error.exit_code)
     except OSError as error:
         if error.filename is None:
-            raise
+            _fail_unwritten(error)
         _fail(f"cannot use {error.filename} ({error.strerror}): name another path", UsageError.exit_code)
     except SystemExit:
         code = UNREAD
     except (KeyboardInterrupt, click.Abort) as stop:
         _fail(_with_notes("interrupted", stop.__cause__ or stop), INTERRUPTED)
     sys.exit(code)
+
+
+def _fail_unwritten(error: OSError) -> NoReturn:
+    """Standard output cannot be written to; what it still holds would be tried again at exit."""
+    if error.errno != errno.EPIPE:
+        click.echo(f"breakeven: cannot write the output: {error.strerror or error}", err=True)
+    os._exit(UNREAD if error.errno == errno.EPIPE else StorageError.exit_code)
 
 
 def _heed_sigterm() -> None:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+import os
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, redirect_stdout
+from dataclasses import replace as changed
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -16,6 +19,7 @@ from breakeven.errors import StorageError, UsageError
 from breakeven.report.progress import progress
 
 if TYPE_CHECKING:
+    from breakeven.replay.grid import Setting
     from breakeven.replay.records import Replay, Sweep
     from breakeven.replay.sources import Source
 
@@ -23,6 +27,9 @@ Record = TypeVar("Record")
 SWEEP_PAGE = "sweep.html"
 """In the folder that was swept."""
 OF_A_SWEEP = ("drafters", "ks", "n_ranges")
+HAVE_IT = {"ks": ("k",), "n_ranges": ("n", "min_n", "max_n")}
+"""Settings of a drafter that an option of a sweep gives."""
+COMPILING = "compiling the loops once, some seconds"
 OF_ONE_DRAFTER = ("drafter", "k", "n", "min_n", "max_n", "setting", "per_position")
 
 
@@ -72,6 +79,10 @@ def replay(record: Path, **values: Any) -> None:
     breakeven replay outputs.jsonl --sweep --ks 1-16 --n-ranges 2-4,3-5 --html sweep.html
     breakeven replay texts.parquet --tokenizer tokenizer.json --drafter llamacpp-ngram-simple --json
     """
+    if values["html"] is not None:
+        from breakeven.report.replay_target import check_target
+
+        check_target(values["html"], [path for path in (record, values["tokenizer"]) if path is not None])
     if values["sweep"]:
         _refuse(values, OF_ONE_DRAFTER, "--sweep takes --drafters, --ks and --n-ranges: leave out {}")
         _sweep(record, values)
@@ -97,19 +108,21 @@ def _replay(path: Path, values: Mapping[str, Any]) -> None:
         raise UsageError(
             "name a drafter, such as --drafter vllm-ngram (breakeven drafters lists them), or --sweep"
         )
-    settings = drafter_settings(values)
-    source = _open(path, values)
-    with _shown("requests replayed", source.expected) as advance:
-        done: Replay = replay_source(
-            source,
-            values["drafter"],
-            settings,
-            first_token=values["first_token"],
-            per_position=values["per_position"],
-            jobs=values["jobs"],
-            ray=values["ray"],
-            progress=advance,
-        )
+    with redirect_stdout(sys.stderr):  # a drafter of the user's own may print
+        settings = drafter_settings(values)
+        source = _open(path, values)
+        _say_how_fast([values["drafter"]])
+        with _shown("requests replayed", source.expected) as advance:
+            done: Replay = replay_source(
+                source,
+                values["drafter"],
+                settings,
+                first_token=values["first_token"],
+                per_position=values["per_position"],
+                jobs=values["jobs"],
+                ray=values["ray"],
+                progress=advance,
+            )
     report = _written(write_replay_html, done, values["html"])
     if values["as_json"]:
         options.print_json(replay_json(done))
@@ -127,22 +140,52 @@ def _sweep(path: Path, values: Mapping[str, Any]) -> None:
     asked: dict[str, Any] = {name: values[name] for name in OF_A_SWEEP if values[name] is not None}
     if "drafters" in asked:
         asked["drafters"] = [name for word in asked["drafters"].split(",") if (name := word.strip())]
-    grid = default_grid(**asked)
-    source = _open(path, values)
-    with _shown("requests × settings replayed", source.expected, len(grid)) as advance:
-        done: Sweep = sweep_source(
-            source,
-            grid,
-            first_token=values["first_token"],
-            jobs=values["jobs"],
-            ray=values["ray"],
-            progress=advance,
-        )
+    with redirect_stdout(sys.stderr):  # a drafter of the user's own may print
+        grid = default_grid(**asked)
+        source = _open(path, values)
+        _say_how_fast([name for name, _ in grid])
+        with _shown("requests × settings replayed", source.expected, len(grid)) as advance:
+            done: Sweep = sweep_source(
+                source,
+                grid,
+                first_token=values["first_token"],
+                jobs=values["jobs"],
+                ray=values["ray"],
+                progress=advance,
+            )
+    done = changed(done, warnings=(*done.warnings, *_not_applied(grid, asked)))
     report = _written(write_sweep_html, done, values["html"], path / SWEEP_PAGE if path.is_dir() else None)
     if values["as_json"]:
         options.print_json(sweep_json(done))
     else:
         print_sweep(done, stdout(), report)
+
+
+def _not_applied(grid: Sequence[Setting], asked: Mapping[str, Any]) -> Iterator[str]:
+    """Which of the options of a sweep do nothing for which of its drafters."""
+    for option in HAVE_IT.keys() & asked.keys():
+        without = dict.fromkeys(name for name, has in grid if not has.keys() & set(HAVE_IT[option]))
+        if without:
+            yield f"--{option.replace('_', '-')} does not apply to {', '.join(without)}"
+
+
+def _say_how_fast(names: Sequence[str]) -> None:
+    """Before the work, what makes it slow: loops that are not compiled, or not yet."""
+    from breakeven.drafters import _jit
+    from breakeven.drafters.registry import drafter_class
+    from breakeven.replay.run import SLOW
+
+    if not any(drafter_class(name).compiled for name in dict.fromkeys(names)):
+        return
+    if not _jit.COMPILED:
+        click.echo(f"breakeven: {SLOW}", err=True)
+    elif not _has_machine_code(_jit._cache_folder(os.environ.get("NUMBA_CACHE_DIR", ""))):
+        click.echo(f"breakeven: {COMPILING}", err=True)
+
+
+def _has_machine_code(folder: Path | None) -> bool:
+    """Whether numba's index of some compiled function is in it."""
+    return folder is not None and next(folder.rglob("*.nbi"), None) is not None
 
 
 def _open(path: Path, values: Mapping[str, Any]) -> Source:
@@ -167,8 +210,10 @@ def _written(
     try:
         write(record, path)
     except StorageError as error:
+        from breakeven.report.replay_target import unwritten
+
         if asked:
-            raise
-        click.echo(f"breakeven: no report: {error}", err=True)
+            raise unwritten(path, error) from error
+        click.echo(f"breakeven: no report: {unwritten(path, error)}", err=True)
         return None
     return str(path)

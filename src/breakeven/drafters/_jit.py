@@ -12,6 +12,8 @@ from typing import Any, TypeVar
 
 import platformdirs
 
+from breakeven.errors import UsageError
+
 F = TypeVar("F", bound=Callable[..., Any])
 
 COMPILED = os.environ.get("BREAKEVEN_COMPILED", "1") != "0" and find_spec("numba") is not None
@@ -36,16 +38,23 @@ def inlined(function: F) -> F:
     """For a small function that is called often: it becomes a part of each lean kernel that calls it."""
     if not COMPILED:
         return function
-    import numba
-
-    compiled: F = numba.njit(forceinline=True, **LEAN)(function)
+    compiled: F = _numba().njit(forceinline=True, **LEAN)(function)
     return compiled
 
 
-def _compiled(function: F, options: dict[str, Any]) -> F:
-    import numba
+def _numba() -> Any:
+    try:
+        import numba
+    except Exception as error:
+        raise UsageError(
+            f"numba is installed but does not load ({error}): mend it, or type  export BREAKEVEN_COMPILED=0"
+        ) from error
+    return numba
 
-    settings: Any = numba.config
+
+def _compiled(function: F, options: dict[str, Any]) -> F:
+    numba = _numba()
+    settings = numba.config
     given = settings.CACHE_DIR
     folder = _cache_folder(given)
     settings.CACHE_DIR = str(folder)

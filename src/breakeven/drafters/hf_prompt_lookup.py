@@ -22,9 +22,12 @@ from numpy.typing import NDArray
 from breakeven.drafters._ngram_tables import Lookups, earlier_ends, first_occurrences
 from breakeven.drafters.base import Ids, Limits, Table, TableDrafter
 from breakeven.drafters.room import room_of, rooms_of
-from breakeven.drafters.settings import Settings, setting
+from breakeven.drafters.settings import Settings, setting, shown
 from breakeven.drafters.tokens import UNLIMITED, Tokens
 from breakeven.errors import UsageError
+
+ID_DIGITS = 10
+"""Of the highest token id, 2**31 − 1."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,10 +40,10 @@ class HfPromptLookupSettings(Settings):
 
     def __post_init__(self) -> None:
         Settings.__post_init__(self)
-        if not all(word.strip().isdecimal() for word in self.eos_token_ids.split(",") if word):
+        if not all(_is_id(word.strip()) for word in self.eos_token_ids.split(",") if word):
             raise UsageError(
-                f"eos_token_ids are token ids with commas between, not {self.eos_token_ids!r}: "
-                "type eos_token_ids=128001,128009"
+                f"eos_token_ids are token ids with commas between, not {shown(self.eos_token_ids)}: "
+                "type --set eos_token_ids=128001,128009"
             )
 
     @property
@@ -59,7 +62,7 @@ class HfPromptLookup(TableDrafter[HfPromptLookupSettings]):
     compiled: ClassVar[bool] = True
 
     def propose(self, context: Ids, room: int) -> list[int]:
-        for n in range(self.settings.max_n, 0, -1):
+        for n in range(min(self.settings.max_n, len(context)), 0, -1):
             ends = earlier_ends(context, n)
             if len(ends):
                 draft: list[int] = context[ends[0] :][: max(0, min(self.settings.k, room))].tolist()
@@ -87,6 +90,10 @@ class HfPromptLookup(TableDrafter[HfPromptLookupSettings]):
         rooms = rooms_of(_room, tokens, k)
         for one in settings:
             yield found.table(_before_eos(tokens, found, one), one.max_n, one.k, rooms)
+
+
+def _is_id(word: str) -> bool:
+    return word.isdecimal() and len(word) <= ID_DIGITS and int(word) <= UNLIMITED
 
 
 def _room(context_tokens: Any, output_tokens: Any, max_tokens: Any, max_model_len: Any) -> Any:

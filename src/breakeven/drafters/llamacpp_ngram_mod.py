@@ -9,6 +9,7 @@ filled it to more than a quarter.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,6 +25,8 @@ FACTOR = 6364136223846793005 % SLOTS
 """Of the hash in common/ngram-mod.cpp; a power of two many slots need no more of it."""
 CHUNK = 32
 LOW_DRAFTS = 5
+GOOD_N = 16
+"""Below it llama.cpp warns (common/speculative.cpp)."""
 NAMES = {"n": "n_match", "min_k": "n_min", "k": "n_max"}
 
 
@@ -31,8 +34,13 @@ NAMES = {"n": "n_match", "min_k": "n_min", "k": "n_max"}
 class NgramModSettings(Settings):
     """Sizes in tokens. With min_k > k only drafts of k are made."""
 
-    n: int = setting(24, "tokens hashed to find the next one", 1, 1024)
-    min_k: int = setting(48, "tokens below which nothing is drafted", 0, 1024)
+    n: int = setting(24, "tokens hashed to find the next one; below 16, drafts are of poor quality", 1, 1024)
+    min_k: int = setting(
+        48,
+        "tokens below which nothing is drafted; above k, only drafts of exactly k tokens are made",
+        0,
+        1024,
+    )
     k: int = setting(64, "tokens drafted at most", 0, 1024)
 
 
@@ -95,6 +103,9 @@ class LlamaNgramMod(Drafter[NgramModSettings]):
     def room(self, context_tokens: int, output_tokens: int, limits: Limits) -> int:
         return llamacpp_common.room(context_tokens, output_tokens, limits)
 
+    def warnings(self) -> tuple[str, ...]:
+        return tuple(_traps(self.settings))
+
     def flags(self) -> str:
         return llamacpp_common.flags(self.kind, self.settings, NAMES)
 
@@ -111,6 +122,22 @@ class LlamaNgramMod(Drafter[NgramModSettings]):
     def _empty(self) -> None:
         self._generation += 1
         self._used = 0
+
+
+def _traps(settings: NgramModSettings) -> Iterator[str]:
+    n, least, k = settings.n, settings.min_k, settings.k
+    if k == 0:
+        yield "k is 0: nothing is drafted: type --set k=64"
+    elif least > k:
+        yield (
+            f"min_k {least} is above k {k}: only drafts of exactly k tokens are made: type --set min_k={k} if "
+            "that is meant, or less"
+        )
+    if n < GOOD_N:
+        yield (
+            f"n {n} is below {GOOD_N}: llama.cpp warns that drafts may be of poor quality: "
+            f"type --set n={GOOD_N}"
+        )
 
 
 @kernel

@@ -32,7 +32,7 @@ class NgramSimpleSettings(Settings):
     """Sizes in tokens. --spec-ngram-simple-min-hits exists, but nothing reads it."""
 
     n: int = setting(12, "tokens that must have occurred before", 1, 1024)
-    k: int = setting(48, "tokens drafted at most", 1, 1024)
+    k: int = setting(48, "tokens drafted at most; below n, nothing is drafted", 1, 1024)
 
 
 class LlamaNgramSimple(TableDrafter[NgramSimpleSettings]):
@@ -56,6 +56,15 @@ class LlamaNgramSimple(TableDrafter[NgramSimpleSettings]):
 
     def room(self, context_tokens: int, output_tokens: int, limits: Limits) -> int:
         return llamacpp_common.room(context_tokens, output_tokens, limits)
+
+    def warnings(self) -> tuple[str, ...]:
+        n, k = self.settings.n, self.settings.k
+        if k >= n:
+            return ()
+        return (
+            f"k {k} is below n {n}: llama.cpp drops drafts shorter than n, so that nothing is drafted: "
+            f"type --set k={n}",
+        )
 
     def flags(self) -> str:
         return llamacpp_common.flags("ngram-simple", self.settings, llamacpp_common.SIZES)

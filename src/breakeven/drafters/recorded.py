@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import ClassVar, NoReturn
 
@@ -9,14 +10,28 @@ import numpy as np
 
 from breakeven.drafters.base import Ids, Table, TableDrafter
 from breakeven.drafters.oracle import remaining
-from breakeven.drafters.settings import Settings, setting
+from breakeven.drafters.settings import Settings, setting, shown
 from breakeven.drafters.tokens import Tokens
 from breakeven.errors import UsageError
+
+NOT_RECORDED = -1
+"""As Tokens.recorded has it."""
+
+
+def no_source(source: str, columns: Collection[str]) -> UsageError:
+    """For a record whose requests nowhere have this source; `columns` are those that they have."""
+    message = f'no column {shown(source)} of this record holds accepted lengths as {{"acc_len": [3, 1, …]}}'
+    if not columns:
+        return UsageError(f"{message}, nor does any other: name a record that has them")
+    names = sorted(columns)
+    return UsageError(f"{message}; {', '.join(names)} does: type --set source={names[0]}")
 
 
 @dataclass(frozen=True, slots=True)
 class RecordedSettings(Settings):
-    source: str = setting("acc_eagle", "the record's field that holds the accepted lengths")
+    source: str = setting(
+        "acc_eagle", 'the column that holds the accepted lengths, as {"acc_len": [3, 1, …]}'
+    )
     k: int = setting(5, "tokens of a draft, where a length is recorded", 1)
 
 
@@ -35,13 +50,11 @@ class Recorded(TableDrafter[RecordedSettings]):
     def table(self, tokens: Tokens) -> Table:
         """Recorded lengths are clipped at the end of the record, past which some run.
 
-        Raises UsageError where the record has no such source.
+        Requests without such a source are not recorded: whether a whole record lacks it, only its end tells.
         """
-        source = self.settings.source
-        if source not in tokens.recorded:
-            present = ", ".join(sorted(tokens.recorded)) or "no recorded acceptance"
-            raise UsageError(f"there is no {source!r} in this record, it has {present}: type source=NAME")
-        lengths = tokens.recorded[source]
+        lengths = tokens.recorded.get(self.settings.source)
+        if lengths is None:
+            lengths = np.full(int(tokens.positions[-1]), NOT_RECORDED, np.int32)
         drafted = np.where(lengths >= 0, self.settings.k, 0).astype(np.int32)
         accepted = np.minimum(np.minimum(lengths, drafted), remaining(tokens))
         return Table(drafted, np.maximum(accepted, 0).astype(np.int32))

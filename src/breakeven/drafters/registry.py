@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import importlib
-import sys
-from collections.abc import Mapping
-from pathlib import Path
+from collections.abc import Collection, Mapping
+from difflib import get_close_matches
 from typing import Any
 
 from breakeven.drafters.base import Drafter
@@ -30,40 +29,48 @@ BUILT_IN: Mapping[str, str] = {
 def drafter_class(name: str) -> type[Drafter[Any]]:
     """The class of a built-in name, or of module:Class (looked for in the working folder too).
 
-    Raises UsageError for a name that is neither, or a class that is no Drafter.
+    Raises UsageError for a name that is neither, or a class that cannot be replayed, saying what it lacks.
     """
     if name not in BUILT_IN:
-        return _own_class(name)
+        module, _, attribute = name.partition(":")
+        if not (module and attribute) or module.startswith("."):
+            raise _no_drafter(name)
+        from breakeven.drafters.own import own_class
+
+        return own_class(module, attribute)
     module, _, attribute = BUILT_IN[name].partition(":")
     found: type[Drafter[Any]] = getattr(importlib.import_module(module), attribute)
     return found
 
 
-def _own_class(name: str) -> type[Drafter[Any]]:
-    module, _, attribute = name.partition(":")
-    if not (module and attribute) or module.startswith("."):
-        raise UsageError(f"there is no drafter {name!r}: type one of {', '.join(BUILT_IN)}, or module:Class")
-    if str(Path.cwd()) not in sys.path:
-        sys.path.insert(0, str(Path.cwd()))
-    try:
-        found = getattr(importlib.import_module(module), attribute)
-    except Exception as error:
-        why = f"{type(error).__name__}: {error}"
-        raise UsageError(f"cannot load the drafter {name} ({why}): mend the module") from error
-    if not (isinstance(found, type) and issubclass(found, Drafter)):
-        raise UsageError(f"{name} is no Drafter: derive it from breakeven.Drafter")
-    lacking = [part for part in ("Config", "name") if not hasattr(found, part)]
-    lacking += sorted(found.__abstractmethods__)
-    if lacking:
-        raise UsageError(f"{name} has no {' nor '.join(lacking)}: define it in the class")
-    return found
-
-
 def make_drafter(name: str, settings: Mapping[str, Any]) -> Drafter[Any]:
-    """A drafter ready to replay. Raises UsageError for a setting that it has not, or out of its limits."""
+    """A drafter ready to replay.
+
+    Raises UsageError for a setting that it has not, or out of its limits; or if a class of one's own fails.
+    """
     cls = drafter_class(name)
     known = getattr(cls.Config, "__dataclass_fields__", {})
     for key in settings:
         if key not in known:
-            raise UsageError(f"{name} has no setting {key}: it has {', '.join(known) or 'none'}")
-    return cls(cls.Config(**settings))
+            raise no_setting(name, key, known)
+    if name in BUILT_IN:
+        return cls(cls.Config(**settings))
+    from breakeven.drafters.own import made
+
+    return made(name, cls, settings)
+
+
+def no_setting(name: str, key: str, known: Collection[str]) -> UsageError:
+    """For a drafter without the setting `key`; `known` are those that it has."""
+    near = get_close_matches(key.lower(), known, 1)
+    advice = f"did you mean {near[0]}?" if near else f"it has {', '.join(known) or 'none'}"
+    return UsageError(f"{name} has no setting {key[:40]}: {advice}")
+
+
+def _no_drafter(name: str) -> UsageError:
+    near = get_close_matches(name.lower().replace("_", "-"), BUILT_IN, 1)
+    if near:
+        advice = f"did you mean {near[0]}? (breakeven drafters lists them)"
+    else:
+        advice = f"type one of {', '.join(BUILT_IN)}, or module:Class"
+    return UsageError(f"there is no drafter {name[:80]!r}: {advice}")

@@ -9,18 +9,24 @@ from typing import Any
 from breakeven.errors import UsageError
 
 WORDS = {int: "a whole number", float: "a number", bool: "true or false", str: "a word"}
+MOST = 1_048_576
+"""Highest number where a setting has no limit of its own: more than any request has tokens."""
+MOST_COUNTED = 2**31 - 1
+"""Highest number where a setting only counts: nothing is allocated or walked for it."""
+_LONGEST_SHOWN = 40
 
 
 def setting(
-    default: Any, help: str, low: float = -math.inf, high: float = math.inf, kind: type | None = None
+    default: Any, help: str, low: float | None = None, high: float = MOST, kind: type | None = None
 ) -> Any:
-    """A dataclass field with its help text and the limits that the engine has.
+    """A dataclass field with its help text and the limits that the engine has, or that sense has.
 
-    `kind` is the type of a value; by default that of the default. None passes only where it is the default.
+    `low` is −high if left out. `kind` is the type of a value; by default that of the default. None passes
+    only where it is the default.
     """
-    return field(
-        default=default, metadata={"help": help, "low": low, "high": high, "kind": kind or type(default)}
-    )
+    kind = kind or type(default)
+    limits = {"low": -high if low is None else low, "high": high} if kind in (int, float) else {}
+    return field(default=default, metadata={"help": help, "kind": kind, **limits})
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,20 +39,37 @@ class Settings:
 
 
 def _check(name: str, value: Any, default: Any, metadata: Any) -> None:
-    if not metadata or (value is None and default is None):
+    if "kind" not in metadata or (value is None and default is None):
         return
-    kind, low, high = metadata["kind"], metadata["low"], metadata["high"]
+    kind, low, high = metadata["kind"], metadata.get("low"), metadata.get("high")
+    instead = f"type --set {name}={_typed(low if default is None else default)}"
     if not _is(value, kind):
-        raise UsageError(f"{name} is {WORDS.get(kind, kind.__name__)}, not {value!r}: type {name}={default}")
-    if kind is not str and not low <= value <= high:
-        raise UsageError(f"{name} is {_range(low, high)}, not {value}: type {name}={default or low}")
+        raise UsageError(f"{name} is {WORDS.get(kind, kind.__name__)}, not {shown(value)}: {instead}")
+    if low is not None and not (math.isfinite(value) and low <= value <= high):
+        raise UsageError(f"{name} is from {number(low)} to {number(high)}, not {shown(value)}: {instead}")
 
 
 def _is(value: Any, kind: type) -> bool:
     if kind is float:
-        return type(value) in (int, float)
+        return type(value) is float or (type(value) is int and abs(value) <= MOST_COUNTED)
     return type(value) is kind
 
 
-def _range(low: float, high: float) -> str:
-    return f"{low:g} or more" if high == math.inf else f"from {low:g} to {high:g}"
+def shown(value: Any) -> str:
+    """A value that was refused, for the message: never long."""
+    if type(value) is int and value.bit_length() > 64:
+        return "a number beyond 64 bits"
+    text = repr(value)
+    return text if len(text) <= _LONGEST_SHOWN else f"{text[:_LONGEST_SHOWN]}…"
+
+
+def number(limit: float) -> str:
+    """A limit as one types it."""
+    return str(limit) if type(limit) is int else f"{limit:g}"
+
+
+def _typed(value: Any) -> str:
+    """A value as --set takes it."""
+    if value is None:
+        return "none"
+    return str(value).lower() if type(value) is bool else str(value)

@@ -25,7 +25,7 @@ import numpy as np
 from breakeven.drafters import _sglang_trie as trie
 from breakeven.drafters._sglang_draft import draft_frequent, draft_recent
 from breakeven.drafters.base import Drafter, Ids, Limits, Tree
-from breakeven.drafters.settings import Settings, setting
+from breakeven.drafters.settings import MOST_COUNTED, Settings, setting, shown
 from breakeven.drafters.tokens import UNLIMITED
 from breakeven.errors import UsageError
 
@@ -36,14 +36,21 @@ FIRST_ROWS = 1 << 12
 
 @dataclass(frozen=True, slots=True)
 class SglangNgramSettings(Settings):
-    """Raises UsageError for a value out of its limits, or two that contradict each other."""
+    """Raises UsageError for a value out of its limits, or two that contradict each other.
 
-    k: int = setting(11, "draft tokens in each step; SGLang's num_draft_tokens is one more", 0)
+    The upper limits are ours: a step takes time and memory as the square of depth, and as k times breadth.
+    """
+
+    k: int = setting(11, "draft tokens in each step; SGLang's num_draft_tokens is one more", 0, 1024)
     match_type: str = setting("BFS", "BFS: most recently used first; PROB: most frequent first")
-    min_bfs_breadth: int = setting(1, "branches of a node after the longest match (BFS)", 1)
-    max_bfs_breadth: int = setting(10, "branches of a node after the shortest match, or at most (PROB)", 1)
-    max_trie_depth: int = setting(18, "tokens of a path in the trie: match and draft", 2)
-    capacity: int = setting(10_000_000, "nodes of the trie; the least recently used are forgotten", 3)
+    min_bfs_breadth: int = setting(1, "branches of a node after the longest match (BFS)", 1, 1024)
+    max_bfs_breadth: int = setting(
+        10, "branches of a node after the shortest match, or at most (PROB)", 1, 1024
+    )
+    max_trie_depth: int = setting(18, "tokens of a path in the trie: match and draft", 2, 1024)
+    capacity: int = setting(
+        10_000_000, "nodes of the trie; the least recently used are forgotten", 3, MOST_COUNTED
+    )
     overlap: bool = setting(
         True,
         "SGLang's overlap schedule (not on a CPU): a request that stopped runs, and inserts, one step more",
@@ -53,16 +60,19 @@ class SglangNgramSettings(Settings):
         # super() without arguments finds no class in a dataclass with slots.
         Settings.__post_init__(self)
         if self.match_type not in MATCH_TYPES:
-            raise UsageError(f"match_type is {' or '.join(MATCH_TYPES)}, not {self.match_type!r}")
+            words = " or ".join(MATCH_TYPES)
+            raise UsageError(
+                f"match_type is {words}, not {shown(self.match_type)}: type --set match_type={MATCH_TYPES[0]}"
+            )
         if self.min_bfs_breadth > self.max_bfs_breadth:
             raise UsageError(
                 f"min_bfs_breadth {self.min_bfs_breadth} is above max_bfs_breadth {self.max_bfs_breadth}:"
-                f" type min_bfs_breadth={self.max_bfs_breadth}"
+                f" type --set max_bfs_breadth={self.min_bfs_breadth}"
             )
         if self.capacity <= self.max_trie_depth:
             raise UsageError(
                 f"capacity {self.capacity} is not above max_trie_depth {self.max_trie_depth}:"
-                f" type capacity={self.max_trie_depth + 1} or more"
+                f" type --set capacity={self.max_trie_depth + 1}"
             )
 
 

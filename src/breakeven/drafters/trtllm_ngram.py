@@ -35,10 +35,10 @@ ID_BYTES = 4
 
 @dataclass(frozen=True, slots=True)
 class TrtllmNgramSettings(Settings):
-    """k has no default in TensorRT-LLM; 3 is its documentation's example."""
+    """k has no default in TensorRT-LLM; 3 is its documentation's example. The upper limits are ours."""
 
-    k: int = setting(3, "most tokens of a draft (max_draft_len)", 1)
-    max_n: int = setting(2, "tokens of the longest n-gram looked up (max_matching_ngram_size)", 1)
+    k: int = setting(3, "most tokens of a draft (max_draft_len)", 1, 1024)
+    max_n: int = setting(2, "tokens of the longest n-gram looked up (max_matching_ngram_size)", 1, 1024)
     is_keep_all: bool = setting(True, "keep equally long continuations of an n-gram, not only the first")
     is_use_oldest: bool = setting(True, "draft the oldest continuation that is kept, not the newest")
     is_public_pool: bool = setting(True, "one pool for all requests, not one for each")

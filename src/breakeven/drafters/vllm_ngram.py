@@ -42,7 +42,7 @@ class VllmNgramSettings(Settings):
         object.__setattr__(self, "max_n", self.max_n or self.min_n)
         least, most = self.n_range
         if least > most:
-            raise UsageError(f"min_n {least} is above max_n {most}: type min_n={most} or max_n={least}")
+            raise UsageError(f"min_n {least} is above max_n {most}: type --set max_n={least}")
 
     @property
     def n_range(self) -> tuple[int, int]:
@@ -60,7 +60,7 @@ class VllmNgram(TableDrafter[VllmNgramSettings]):
     compiled: ClassVar[bool] = True
 
     def propose(self, context: Ids, room: int) -> list[int]:
-        for n in range(self.settings.max_n, self.settings.min_n - 1, -1):
+        for n in range(min(self.settings.max_n, len(context)), self.settings.min_n - 1, -1):
             ends = earlier_ends(context, n)
             if len(ends):
                 draft: list[int] = context[ends[0] :][: max(0, min(self.settings.k, room))].tolist()

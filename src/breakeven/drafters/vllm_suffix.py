@@ -13,7 +13,7 @@ from breakeven.drafters import vllm_common
 from breakeven.drafters._suffix_drafts import DONE, OWN_FULL, propose, replay_request
 from breakeven.drafters._suffix_tree import SuffixTree
 from breakeven.drafters.base import Ids, Limits, Table, TableDrafter
-from breakeven.drafters.settings import Settings, setting
+from breakeven.drafters.settings import MOST_COUNTED, Settings, setting
 from breakeven.drafters.tokens import UNLIMITED, Tokens
 
 
@@ -26,7 +26,7 @@ class VllmSuffixSettings(Settings):
     )
     max_tree_depth: int = setting(24, "longest token sequence counted: match and draft together", low=1)
     max_cached_requests: int = setting(
-        10000, "outputs in the global tree, the oldest leaves; 0 is none", low=0
+        10000, "outputs in the global tree, the oldest leaves; 0 is none", 0, MOST_COUNTED
     )
     max_spec_factor: float = setting(1.0, "tokens drafted at most for each token matched", low=0)
     min_token_prob: float = setting(0.1, "least estimated probability of a drafted token", low=0, high=1)

@@ -32,13 +32,12 @@ def default_grid(
     A drafter with one n takes the upper end of each range. Raises UsageError for an unknown drafter, or a
     value out of its limits.
     """
-    grid: list[Setting] = []
+    grid: dict[str, Setting] = {}
     for name, k, (low, high) in itertools.product(drafters, ks, n_ranges):
         config = drafter_class(name).Config
         known = {field.name for field in fields(config)}
         wanted = {"k": k, "min_k": 1, "min_n": low, "max_n": high, "n": high}
         settings = {key: value for key, value in wanted.items() if key in known}
         config(**settings)
-        if (name, settings) not in grid:
-            grid.append((name, settings))
-    return grid
+        grid.setdefault(f"{name} {settings}", (name, settings))
+    return list(grid.values())

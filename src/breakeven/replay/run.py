@@ -135,6 +135,7 @@ def warnings_of(source: Source, drafters: Iterable[Drafter[Any]]) -> tuple[str, 
     """What must be said beside figures of these drafters on a source that was read to its end."""
     found = dict.fromkeys(source.warnings)
     for drafter in drafters:
+        found |= dict.fromkeys(drafter.warnings())
         if drafter.name == "recorded":
             found |= dict.fromkeys(source.acceptance_warnings)
         if drafter.compiled and not COMPILED:

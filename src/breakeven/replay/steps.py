@@ -37,7 +37,11 @@ def step_through(drafter: Drafter[Any], tokens: Tokens, first: int) -> Steps:
     Raises UsageError where a drafter of the user's own fails.
     """
     if isinstance(drafter, TableDrafter):
-        return walk_table(drafter.stepped(tokens, first), tokens, first)
+        with _blaming(drafter):
+            table = drafter.stepped(tokens, first)
+            if is_own(drafter):
+                check_table(table, tokens)
+        return walk_table(table, tokens, first)
     found = [
         one_request(drafter, ids, prompt_tokens, limits, first)
         for (ids, prompt_tokens), limits in zip(tokens.contexts(), _limits(tokens), strict=True)
@@ -61,7 +65,11 @@ def walk_table(table: Table, tokens: Tokens, first: int) -> Steps:
 def table_of(drafter: Drafter[Any], tokens: Tokens) -> Table:
     """What a drafter whose drafts depend on the tokens alone proposes at every output position."""
     if isinstance(drafter, TableDrafter):
-        return drafter.table(tokens)
+        with _blaming(drafter):
+            table = drafter.table(tokens)
+            if is_own(drafter):
+                check_table(table, tokens)
+        return table
     rows: list[tuple[int, int]] = []
     for (ids, prompt_tokens), limits in zip(tokens.contexts(), _limits(tokens), strict=True):
         with _blaming(drafter):
@@ -149,6 +157,17 @@ def checked(draft: Any) -> Draft:
     if draft is None or isinstance(draft, str | bytes):
         raise TypeError(f"propose gave {draft!r}, not a list of token ids")
     return _ids(draft)
+
+
+def check_table(table: Table, tokens: Tokens) -> None:
+    """Raises ValueError for a Table that no drafter can have meant."""
+    lengths = np.diff(tokens.positions)
+    left = np.repeat(tokens.positions[1:], lengths) - np.arange(tokens.positions[-1])
+    for column in (table.drafted, table.accepted):
+        if column.shape != left.shape or column.dtype.kind not in "iu":
+            raise ValueError(f"its Table must have integers of shape {left.shape}")
+    if (table.accepted < 0).any() or (table.accepted > np.minimum(table.drafted, left)).any():
+        raise ValueError("its Table accepts more tokens than were drafted, than are left, or than none")
 
 
 def _ids(tokens: Iterable[Any]) -> list[int]:

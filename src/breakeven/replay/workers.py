@@ -6,11 +6,14 @@ import multiprocessing
 import os
 import signal
 import sys
+import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import suppress
 from functools import partial
+from multiprocessing import connection
 from typing import Protocol, TypeVar
 
 from breakeven.errors import UsageError
@@ -20,8 +23,6 @@ B = TypeVar("B")
 
 AHEAD = 2
 """Batches read ahead per worker: enough to keep it busy, few enough to keep memory flat."""
-
-
 ENDED = (
     "a worker process ended before its work was done (killed, or out of memory): type --jobs 1 to work in "
     "this process; a script needs its calls below  if __name__ == '__main__'"
@@ -43,31 +44,48 @@ class Here:
         return map(work, items)
 
 
-class Pool:
-    """On several cores: threads for compiled loops, which give up the interpreter lock, else processes."""
+class Threads:
+    """For compiled loops, which give up the interpreter lock."""
 
-    def __init__(self, jobs: int, threads: bool) -> None:
+    def __init__(self, jobs: int) -> None:
         self.jobs = jobs
-        self.threads = threads
 
     def map(self, work: Callable[[A], B], items: Iterable[A]) -> Iterator[B]:
-        with self._executor() as executor:
+        with ThreadPoolExecutor(self.jobs) as executor:
             try:
-                yield from in_order(partial(_submitted, executor, work), items, self.jobs * AHEAD)
-            except BrokenProcessPool as error:
-                raise UsageError(ENDED) from error
+                yield from in_order(lambda item: executor.submit(work, item), items, self.jobs * AHEAD)
             finally:
                 executor.shutdown(cancel_futures=True)
 
-    def _executor(self) -> Executor:
-        if self.threads:
-            return ThreadPoolExecutor(self.jobs)
-        return ProcessPoolExecutor(self.jobs, multiprocessing.get_context("spawn"), _print_to_stderr)
+
+class Processes:
+    """For drafters in Python. The processes end with their parent, and at once when it is interrupted."""
+
+    def __init__(self, jobs: int) -> None:
+        self.jobs = jobs
+
+    def map(self, work: Callable[[A], B], items: Iterable[A]) -> Iterator[B]:
+        """Raises UsageError where a process ended before its work was done."""
+        executor = ProcessPoolExecutor(self.jobs, multiprocessing.get_context("spawn"), _begin)
+        try:
+            yield from in_order(partial(_submitted, executor, work), items, self.jobs * AHEAD)
+        except BrokenProcessPool as error:
+            raise UsageError(ENDED) from error
+        finally:
+            _end(executor)
 
 
-def _print_to_stderr() -> None:
-    """What a user's drafter prints is no result."""
+def _begin() -> None:
+    """What a user's drafter prints is no result; and nobody waits for the work of a parent that is gone."""
     sys.stdout = sys.stderr
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        connection.wait([parent.sentinel])
+        os._exit(1)
 
 
 def _submitted(executor: Executor, work: Callable[[A], B], item: A) -> Future[B]:
@@ -79,6 +97,15 @@ def _submitted(executor: Executor, work: Callable[[A], B], item: A) -> Future[B]
         return executor.submit(work, item)
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _end(executor: ProcessPoolExecutor) -> None:
+    """Idle processes end in order; those at work are for results that nobody waits for any more."""
+    processes = list((executor._processes or {}).values())
+    executor.shutdown(wait=False, cancel_futures=True)
+    for process in processes:
+        with suppress(OSError):
+            process.terminate()
 
 
 def in_order(submit: Callable[[A], Future[B]], items: Iterable[A], at_once: int) -> Iterator[B]:
@@ -95,7 +122,9 @@ def in_order(submit: Callable[[A], Future[B]], items: Iterable[A], at_once: int)
 def workers(jobs: int | None, threads: bool) -> Workers:
     """As many workers as asked for; None is one for each core that this process may use."""
     jobs = jobs or cores()
-    return Here() if jobs == 1 else Pool(jobs, threads)
+    if jobs == 1:
+        return Here()
+    return Threads(jobs) if threads else Processes(jobs)
 
 
 def cores() -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +23,8 @@ from breakeven.units import ABSENT, count, share
 
 BEST_ROWS = 15
 """Of a sweep, shown on a terminal."""
+ALWAYS = {"k", "n", "min_n", "max_n"}
+"""Settings that stand in a sweep's table even where they do not vary."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +143,7 @@ class Setting:
     """By acceptance rate, from 1."""
     drafter: str
     settings: str
-    """Those in which its drafter's rows differ."""
+    """k, the n-grams, and those in which its drafter's rows differ."""
     everything: str
     """All of its settings."""
     flags: str
@@ -151,25 +153,28 @@ class Setting:
     draft_share: str
     pareto: bool
     engine: str
+    figures: tuple[float | None, ...]
+    """Tokens per step, acceptance rate and draft share, not rounded."""
+    alike: int = 0
+    """Further settings of its drafter with the same figures, where they are folded into this row."""
 
 
 def settings(sweep: Sweep) -> list[Setting]:
     """All rows, best first by tokens per step."""
-    differing = {name: varying(rows) for name, rows in by_drafter(sweep).items()}
+    shown = {name: varying(rows) | ALWAYS for name, rows in by_drafter(sweep).items()}
     ranks = ranks_by_acceptance(sweep.rows)
     return [
-        _setting(place, ranks[place - 1], row, differing[row.drafter])
-        for place, row in enumerate(sweep.rows, 1)
+        _setting(place, ranks[place - 1], row, shown[row.drafter]) for place, row in enumerate(sweep.rows, 1)
     ]
 
 
-def _setting(place: int, rank: int, row: SweepRow, differing: set[str]) -> Setting:
+def _setting(place: int, rank: int, row: SweepRow, shown: set[str]) -> Setting:
     counters = row.counters
     return Setting(
         place,
         rank,
         line(row.drafter, 60),
-        settings_words(row.settings, differing),
+        settings_words(row.settings, shown),
         settings_words(row.settings),
         line(row.flags, 1000),
         decimal(row.tokens_per_step),
@@ -178,6 +183,7 @@ def _setting(place: int, rank: int, row: SweepRow, differing: set[str]) -> Setti
         share(counters.draft_share),
         row.pareto,
         engine_name(row.engine),
+        (row.tokens_per_step, counters.acceptance_rate, counters.draft_share),
     )
 
 
@@ -227,18 +233,26 @@ def by_drafter(sweep: Sweep) -> dict[str, list[SweepRow]]:
 
 
 def varying(rows: list[SweepRow]) -> set[str]:
-    """Names of the settings in which rows of one drafter differ; k and the n-grams where none does."""
+    """Names of the settings in which rows of one drafter differ."""
     names = dict.fromkeys(name for row in rows for name in row.settings)
-    found = {
+    return {
         name for name in names if any(row.settings.get(name) != rows[0].settings.get(name) for row in rows)
     }
-    return found or {"k", "n", "min_n", "max_n"} & set(names)
 
 
 def shortlist(table: list[Setting]) -> Iterator[Setting]:
-    """The best rows, then the best of each drafter that is not among them."""
+    """The best rows, then the best of each drafter that is not among them; rows alike are folded."""
     seen: set[str] = set()
-    for row in table:
-        if row.place <= BEST_ROWS or row.drafter not in seen:
+    for index, row in enumerate(_folded(table)):
+        if index < BEST_ROWS or row.drafter not in seen:
             yield row
         seen.add(row.drafter)
+
+
+def _folded(table: list[Setting]) -> list[Setting]:
+    """The first of those rows of a drafter that have the same figures."""
+    found: dict[tuple[str, tuple[float | None, ...]], Setting] = {}
+    for row in table:
+        same = (row.drafter, row.figures)
+        found[same] = replace(found[same], alike=found[same].alike + 1) if same in found else row
+    return list(found.values())

@@ -12,8 +12,8 @@ from breakeven.report import replay_figures as figures
 from breakeven.report import replay_plots as plots
 from breakeven.report import replay_words as words
 from breakeven.report.definitions import REPLAY_DEFINITIONS
-from breakeven.report.replay_drafter import engine_of
 from breakeven.report.replay_json import replay_json, sweep_json
+from breakeven.report.replay_next import Next, after_replay, after_sweep
 from breakeven.report.standalone import render, write_page
 from breakeven.report.text import line
 from breakeven.units import count, duration, share
@@ -50,7 +50,7 @@ def sweep_page(sweep: Sweep) -> str:
     return render("sweep.html.j2", _sweep_context(sweep), sweep_json(sweep))
 
 
-def _context(record: Replay | Sweep, engine: str, flags: str) -> dict[str, Any]:
+def _context(record: Replay | Sweep, then: Next | None, flags: str) -> dict[str, Any]:
     notes = (
         *words.meaning(record),
         words.first_token_sentence(record.first_token),
@@ -62,7 +62,7 @@ def _context(record: Replay | Sweep, engine: str, flags: str) -> dict[str, Any]:
         "record": words.record_sentence(record),
         "took": duration(record.elapsed_s),
         "flags": line(flags, 1000),
-        "next_command": words.next_command(engine, flags),
+        "next": then,
         "notes": [line(note, 1000) for note in dict.fromkeys(notes)],
         "definitions": REPLAY_DEFINITIONS,
     }
@@ -79,7 +79,9 @@ class KeyFigure:
 def _replay_context(replay: Replay) -> dict[str, Any]:
     total = replay.total
     return {
-        **_context(replay, engine_of(replay.drafter), replay.flags),
+        **_context(replay, after_replay(replay), replay.flags),
+        "per_position": words.per_position_sentence(replay),
+        "drafted": bool(total.counters.drafts),
         "drafter": line(replay.drafter, 100),
         "settings": words.settings_words(replay.settings),
         "headline": words.headline(total.tokens_per_step),
@@ -137,7 +139,7 @@ def _sweep_context(sweep: Sweep) -> dict[str, Any]:
     best, is_worth_it = sweep.suggested, words.too_little_sentence(sweep) is None
     table = figures.settings(sweep)
     return {
-        **_context(sweep, best.engine, best.flags if is_worth_it else ""),
+        **_context(sweep, after_sweep(sweep), best.flags if is_worth_it else ""),
         "best": words.row_words(best),
         "is_worth_it": is_worth_it,
         "headline": f"Up to {words.headline(sweep.rows[0].tokens_per_step)}",

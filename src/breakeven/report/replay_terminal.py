@@ -11,8 +11,8 @@ from breakeven.replay.records import Replay, Sweep
 from breakeven.report import replay_figures as figures
 from breakeven.report import replay_words as words
 from breakeven.report.definitions import REPLAY_DEFINITIONS, texts
-from breakeven.report.replay_drafter import engine_of
 from breakeven.report.replay_figures import Setting
+from breakeven.report.replay_next import Next, after_replay, after_sweep
 from breakeven.report.terminal import print_grid, say
 from breakeven.report.text import line
 from breakeven.units import count, duration
@@ -37,9 +37,11 @@ def print_replay(replay: Replay, console: Console, report: str | None = None) ->
         ("tokens_per_step", "draft_share", "acceptance_rate", "mean_acceptance_length"), console
     )
     console.print()
-    say(console, words.flags_sentence(replay.drafter, replay.flags), wrap=False)
+    _say_if(console, words.per_position_sentence(replay))
+    if replay.total.counters.drafts:
+        say(console, words.flags_sentence(replay.drafter, replay.flags), wrap=False)
     _print_qualifiers(replay, console)
-    _print_end(replay, words.next_command(engine_of(replay.drafter), replay.flags), report, console)
+    _print_end(replay, after_replay(replay), report, console)
 
 
 def _say_if(console: Console, sentence: str | None) -> None:
@@ -95,10 +97,12 @@ def _print_qualifiers(record: Replay | Sweep, console: Console) -> None:
         say(console, f"! {line(note, 1000)}", "yellow")
 
 
-def _print_end(record: Replay | Sweep, command: str | None, report: str | None, console: Console) -> None:
+def _print_end(record: Replay | Sweep, then: Next | None, report: str | None, console: Console) -> None:
     say(console, f"Took {duration(record.elapsed_s)}.")
-    if command is not None:
-        say(console, f"Next: {line(command, 1000)}", wrap=False)
+    if then is not None:
+        say(console, f"Next: {line(then.command, 1000)}", wrap=False)
+        if then.note:
+            say(console, then.note, "dim")
     if report is not None:
         say(console, f"Report: {line(report, 500)}", wrap=False)
 
@@ -113,20 +117,18 @@ def print_sweep(sweep: Sweep, console: Console, report: str | None = None) -> No
         _print_stacked(shown, console)
     else:
         console.print(_wide_table(shown))
-    if len(table) > len(shown):
-        left = count(len(table) - len(shown), "further setting")
+    if further := len(table) - sum(1 + row.alike for row in shown):
+        left = count(further, "further setting")
         say(console, f"{left} in --html and --json; the best of every drafter is above", "dim")
     say(console, f"* is on the Pareto front: {texts(REPLAY_DEFINITIONS)['pareto']}", "dim")
     _print_definitions(("tokens_per_step", "acceptance_rate", "draft_share"), console)
     console.print()
     for index, sentence in enumerate(figures.best_sentences(sweep, table)):
         say(console, sentence, "" if index else "bold")
-    best, is_worth_it = sweep.suggested, words.too_little_sentence(sweep) is None
-    if is_worth_it:
-        say(console, words.flags_sentence(best.drafter, best.flags), wrap=False)
+    if words.too_little_sentence(sweep) is None:
+        say(console, words.flags_sentence(sweep.suggested.drafter, sweep.suggested.flags), wrap=False)
     _print_qualifiers(sweep, console)
-    command = words.next_command(best.engine, best.flags) if is_worth_it else None
-    _print_end(sweep, command, report, console)
+    _print_end(sweep, after_sweep(sweep), report, console)
 
 
 def _wide_table(shown: list[Setting]) -> Table:
@@ -143,11 +145,15 @@ def _wide_table(shown: list[Setting]) -> Table:
 
 def _cells(row: Setting) -> tuple[str, ...]:
     figures_of_row = (row.tokens_per_step, row.acceptance, row.drafted_per_step, row.draft_share)
-    return (row.drafter, row.settings, *figures_of_row, "*" if row.pareto else "")
+    return (row.drafter, _settings(row), *figures_of_row, "*" if row.pareto else "")
+
+
+def _settings(row: Setting) -> str:
+    return f"{row.settings} and {row.alike} alike".lstrip() if row.alike else row.settings
 
 
 def _print_stacked(shown: list[Setting], console: Console) -> None:
     for row in shown:
-        say(console, f"{row.drafter} {row.settings}{' *' if row.pareto else ''}", "bold")
+        say(console, f"{row.drafter} {_settings(row)}{' *' if row.pareto else ''}", "bold")
         say(console, f"  {row.tokens_per_step} tokens/step, acceptance {row.acceptance}")
         say(console, f"  {row.drafted_per_step} drafted/step, draft share {row.draft_share}")

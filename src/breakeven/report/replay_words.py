@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Collection, Mapping
 from typing import Any
 
 from breakeven.acceptance.counters import SpecCounters
-from breakeven.replay.records import FirstToken, Origin, Replay, Sweep, SweepRow
+from breakeven.replay.records import FirstToken, Replay, Sweep, SweepRow
 from breakeven.report.replay_drafter import engine_of, learns
 from breakeven.report.replay_warmup import warm_up
 from breakeven.report.text import line
 from breakeven.units import ABSENT, count, share
 
-_GREEDY = "exact for the recorded tokens, as a lossless drafter cannot change a greedy output"
-_SAMPLED = (
-    "an exact count for this recorded sample under exact-match acceptance; for the server, which samples "
-    "anew and accepts with probability, an estimate"
-)
+_LOSSLESS = "as a lossless drafter cannot change a greedy output"
+_SAMPLED = "under exact-match acceptance; for the server, which samples anew and accepts with probability, an estimate"
+_IF_SAME = "if the ids are those that were generated (they are as many as the server counted)"
+_OTHER_IDS = "as ids made again from the text may differ from those that the model wrote"
+_MISCOUNTED = "their drafts are approximate"
+"""How a source ends its warning of requests with another number of ids than the server counted."""
 _MADE_AGAIN = {
     "server tokenizer": ", token ids made from the text by the server's tokenizer",
     "tokenizer": ", token ids made from the text by a tokenizer",
@@ -69,7 +69,7 @@ def meaning(record: Replay | Sweep) -> list[str]:
     """What the counts mean, a sentence each: sampling, the last step, what was learned, what was chosen."""
     chosen = chosen_sentence(record) if isinstance(record, Sweep) else ""
     sentences = (
-        sampling_sentence(record.origin),
+        sampling_sentence(record),
         last_step_sentence(record),
         learning_sentence(record),
         chosen,
@@ -117,11 +117,31 @@ def _rows(record: Replay | Sweep) -> tuple[Replay | SweepRow, ...]:
     return (record,) if isinstance(record, Replay) else record.rows
 
 
-def sampling_sentence(origin: Origin) -> str:
-    """What the counts mean under the sampling that gave the outputs."""
-    if origin.temperature is None:
-        return f"Temperature unknown. If it was 0: {_GREEDY}. If it was above 0: {_SAMPLED}."
-    return f"Temperature {origin.temperature:g}: {_SAMPLED if origin.temperature > 0 else _GREEDY}."
+def sampling_sentence(record: Replay | Sweep) -> str:
+    """What the counts mean under the sampling that gave the outputs, with ids that may be made again."""
+    temperature, (greedy, sampled) = record.origin.temperature, _claims(record)
+    if temperature is None:
+        return f"Temperature unknown. If it was 0: {greedy}. If it was above 0: {sampled}."
+    return f"Temperature {temperature:g}: {sampled if temperature > 0 else greedy}."
+
+
+def _claims(record: Replay | Sweep) -> tuple[str, str]:
+    """What is claimed at temperature 0, and above."""
+    if record.origin.ids == "recorded":
+        return (
+            f"exact for the recorded tokens, {_LOSSLESS}",
+            f"an exact count for this recorded sample {_SAMPLED}",
+        )
+    if are_approximate(record):
+        return f"approximate, {_OTHER_IDS}", f"an approximate count, {_OTHER_IDS}, {_SAMPLED}"
+    return f"exact {_IF_SAME}, {_LOSSLESS}", f"an exact count {_IF_SAME} {_SAMPLED}"
+
+
+def are_approximate(record: Replay | Sweep) -> bool:
+    """Whether ids were made again from text, and nothing says that they are as many as were generated."""
+    if record.origin.ids == "server tokenizer":
+        return any(warning.endswith(_MISCOUNTED) for warning in record.warnings)
+    return record.origin.ids == "tokenizer"
 
 
 def first_token_sentence(first_token: FirstToken) -> str:
@@ -197,20 +217,17 @@ def counts_sentence(replay: Replay) -> str:
     )
 
 
+def per_position_sentence(replay: Replay) -> str | None:
+    """Where the figures of --per-position are; None where they were not asked for."""
+    asked = any(one.accepted_lengths is not None for one in replay.requests)
+    return "Accepted lengths at every position are in --json." if asked else None
+
+
 def flags_sentence(drafter: str, flags: str) -> str:
     """How to turn the drafter on."""
     if not flags:
         return f"{line(drafter)} names no flags that turn it on in an engine."
     return f"To turn it on: {line(flags, 1000)}"
-
-
-def next_command(engine: str, flags: str) -> str | None:
-    """What decides whether it pays; None for a drafter that no engine has."""
-    if not flags:
-        return None
-    if engine == LLAMACPP:
-        return f"breakeven trial --candidate {shlex.quote(flags)}"
-    return "breakeven trial --baseline-url URL --candidate-url URL"
 
 
 def warm_up_sentence(replay: Replay) -> str | None:

@@ -134,10 +134,11 @@ def _request(path: Path, record: Any) -> RequestTokens:
 
 
 def shown(value: Any) -> str:
-    """A value of unknown origin for an error message: a scalar as it is, clipped; else its kind."""
-    if isinstance(value, str | int | float | None):
+    """A value of unknown origin for an error message, clipped; its kind where it is nested too deeply."""
+    try:
         return repr(str(value)[:40])
-    return f"a {type(value).__name__}"
+    except RecursionError:
+        return f"a {type(value).__name__}"
 
 
 def integers_of(value: Any) -> NDArray[Any]:

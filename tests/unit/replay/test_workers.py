@@ -1,11 +1,15 @@
 import os
+import signal
+import subprocess
+import sys
 import time
+from pathlib import Path
 
 import pytest
 
 from breakeven.errors import EndpointError, UsageError
 from breakeven.replay.cluster import Cluster
-from breakeven.replay.workers import Here, Pool, workers
+from breakeven.replay.workers import Here, Processes, Threads, workers
 
 
 def square(x: int) -> int:
@@ -23,7 +27,7 @@ def fail_at_three(x: int) -> int:
     return x
 
 
-KINDS = [Here(), Pool(2, threads=True), Pool(2, threads=False)]
+KINDS = [Here(), Threads(2), Processes(2)]
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=["here", "threads", "processes"])
@@ -47,7 +51,7 @@ def end_the_process(x: int) -> int:
 
 def test_a_worker_that_is_killed_ends_the_work_with_a_line():
     with pytest.raises(UsageError, match=r"a worker process ended .*--jobs 1"):
-        list(Pool(2, threads=False).map(end_the_process, range(4)))
+        list(Processes(2).map(end_the_process, range(4)))
 
 
 @pytest.mark.parametrize("kind", KINDS[:2], ids=["here", "threads"])
@@ -67,7 +71,7 @@ def test_items_are_taken_only_a_few_ahead(kind):
 
 def test_one_job_needs_no_pool():
     assert isinstance(workers(1, threads=True), Here)
-    assert isinstance(workers(2, threads=True), Pool)
+    assert isinstance(workers(2, threads=True), Threads)
 
 
 @pytest.fixture(scope="module")
@@ -87,3 +91,48 @@ def test_where_no_cluster_is_the_error_says_what_to_type():
     pytest.importorskip("ray")
     with pytest.raises(EndpointError, match=r"no Ray cluster at 127\.0\.0\.1:1 .*--ray local"):
         list(Cluster("127.0.0.1:1").map(square, range(3)))
+
+
+PARENT = """
+import sys, time
+from breakeven.replay.workers import Processes
+
+def work(x):
+    print("at work", flush=True)
+    time.sleep(60)
+
+if __name__ == "__main__":
+    try:
+        list(Processes(2).map(work, range(2)))
+    except KeyboardInterrupt:
+        sys.exit(130)
+"""
+
+
+@pytest.fixture
+def parent(tmp_path: Path):
+    """A process whose two workers are at work; they print to standard error."""
+    script = tmp_path / "script.py"
+    script.write_text(PARENT)
+    process = subprocess.Popen(
+        [sys.executable, script], stderr=subprocess.PIPE, text=True, start_new_session=True
+    )
+    assert process.stderr is not None
+    assert [process.stderr.readline() for _ in range(2)] == ["at work\n"] * 2
+    yield process
+    process.kill()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
+def test_workers_end_with_their_parent(parent: subprocess.Popen[str], number: signal.Signals):
+    """The pipe is at its end once the last of them is gone."""
+    parent.send_signal(number)
+    assert parent.stderr is not None
+    parent.communicate(timeout=20)
+    assert parent.returncode == (130 if number == signal.SIGINT else -signal.SIGKILL)
+
+
+def test_an_interrupted_parent_says_nothing_for_its_workers(parent: subprocess.Popen[str]):
+    os.killpg(parent.pid, signal.SIGINT)
+    _, said = parent.communicate(timeout=20)
+    assert (parent.returncode, said) == (130, "")

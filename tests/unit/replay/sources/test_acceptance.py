@@ -73,4 +73,6 @@ def test_the_data_of_a_study():
     requests = list(source)
     assert (len(requests), sum(len(request.output) for request in requests)) == (310, 225_541)
     assert all(len(request.recorded["acc_eagle"]) == len(request.output) for request in requests)
-    assert source.acceptance_warnings == (f"acc_eagle: 113 of 310 records {FEWER}; 128 of 310 records {MORE}",)
+    assert source.acceptance_warnings == (
+        f"acc_eagle: 113 of 310 records {FEWER}; 128 of 310 records {MORE}",
+    )
