@@ -176,7 +176,38 @@ def test_a_drafter_of_ones_own(inputs: Path, tmp_path: Path) -> None:
     assert body["drafts"] == body["steps"] == 6 and body["accepted_tokens"] == 1
     assert body["flags"] is None and body["absent"]["flags"]
     shown = breakeven("drafters", "mine:Always", cwd=tmp_path).succeeded()
-    assert "token=9 (0 or more): always drafted" in shown.out
+    assert "token=9 (0 " in shown.out and "): always drafted" in shown.out
+
+
+def test_what_a_drafter_of_ones_own_prints_is_no_result(inputs: Path, tmp_path: Path) -> None:
+    talking = MINE.replace("class Always(", "print('imported')\nclass Always(")
+    talking = talking.replace("    def propose", "    learns = True\n\n    def propose")
+    (tmp_path / "mine.py").write_text(talking.replace("return (", "print('asked'); return ("))
+    for words in (("--drafter", "mine:Always"), ("--sweep", "--drafters", "mine:Always", "--jobs", 1)):
+        done = breakeven("replay", inputs / "ids.jsonl", *words, "--json", cwd=tmp_path).succeeded()
+        assert done.json()["origin"]["kind"] == "jsonl"
+        assert "imported" in done.err and "asked" in done.err
+
+
+def test_options_of_a_sweep_that_do_nothing_for_a_drafter_are_named(inputs: Path) -> None:
+    words = ("--sweep", "--drafters", "vllm-ngram,oracle", "--ks", "3", "--json")
+    said = breakeven("replay", inputs / "ids.jsonl", *words, "--n-ranges", "2").succeeded().json()
+    assert "--n-ranges does not apply to oracle" in said["warnings"]
+    silent = breakeven("replay", inputs / "ids.jsonl", *words).succeeded().json()
+    assert not any("does not apply" in warning for warning in silent["warnings"])
+
+
+def test_what_makes_it_slow_is_said_before_the_work(tmp_path: Path) -> None:
+    record = write_jsonl(tmp_path / "broken.jsonl", [RECORDS[0]])
+    record.write_text(record.read_text() + "{broken}\n" + record.read_text())
+    cache = {"NUMBA_CACHE_DIR": str(tmp_path / "kernels")}
+    words = ("replay", record, *NGRAM)
+    assert "plain Python" in breakeven(*words, env={"BREAKEVEN_COMPILED": "0"}).err
+    assert "compiling the loops once, some seconds" in breakeven(*words, env=cache).err
+    (tmp_path / "ids.jsonl").write_text(json.dumps(RECORDS[0]))
+    whole = ("replay", tmp_path / "ids.jsonl", *NGRAM)
+    breakeven(*whole, env=cache).succeeded()
+    assert "compiling" not in breakeven(*whole, env=cache).succeeded().err
 
 
 BAD: list[tuple[Sequence[object], list[str]]] = [
@@ -192,7 +223,7 @@ BAD: list[tuple[Sequence[object], list[str]]] = [
     (("ids.jsonl", "--drafter", "llamacpp-ngram-mod", "--per-position"), ["leave out --per-position"]),
     (("ids.jsonl", "--sweep", "--per-position"), ["leave out --per-position"]),
     (("ids.jsonl", "--sweep", "--k", 0), ["leave out --k"]),
-    (("ids.jsonl", "--sweep", "--ks", "4-2"), ["--ks", "type 2-4"]),
+    (("ids.jsonl", "--sweep", "--ks", "4-2"), ["type --ks 2-4"]),
     (("ids.jsonl", "--sweep", "--drafters", "vllm-ngram,nope"), ["there is no drafter 'nope'"]),
     (("ids.jsonl", "--sweep", "--jobs", 0), ["--jobs"]),
     (("nowhere.jsonl", *NGRAM), ["there is no file or folder nowhere.jsonl"]),
@@ -231,8 +262,20 @@ def test_a_record_that_was_cut_off_is_replayed_without_its_last_line(inputs: Pat
 
 
 def test_a_page_that_cannot_be_written_is_an_error_if_it_was_asked_for(inputs: Path, tmp_path: Path) -> None:
-    page = tmp_path / "missing" / "page.html"
-    breakeven("replay", inputs / "ids.jsonl", *NGRAM, "--html", page).refused(3, "cannot write to")
+    if not Path("/dev/full").exists():
+        pytest.skip("no /dev/full here")
+    message = breakeven("replay", inputs / "ids.jsonl", *NGRAM, "--html", "/dev/full").refused(3, "--html")
+    assert "cannot write the page /dev/full" in message and "--resume" not in message
+    breakeven("replay", inputs / "ids.jsonl", *NGRAM, "--html", "/dev/null").succeeded()
+
+
+def test_where_no_page_can_be_is_known_before_the_record_is_read(tmp_path: Path) -> None:
+    record = tmp_path / "broken.jsonl"
+    record.write_text("no record")
+    for target in (tmp_path, tmp_path / "missing" / "page.html", record):
+        message = breakeven("replay", record, *NGRAM, "--html", target).refused(2, f"--html {target}: ")
+        assert message.endswith("type --html sweep.html")
+    assert record.read_text() == "no record"
 
 
 def test_a_folder_that_takes_no_page_costs_no_result(run_folder: Path) -> None:

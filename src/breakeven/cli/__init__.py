@@ -14,6 +14,7 @@ from typing import NoReturn
 import click
 import orjson
 
+from breakeven.cli.calibrate import calibrate_verb
 from breakeven.cli.compare import compare
 from breakeven.cli.drafters import drafters
 from breakeven.cli.measure import measure
@@ -42,7 +43,7 @@ def breakeven() -> None:
     """
 
 
-for verb in (measure, replay, trial, compare, show, drafters, models):
+for verb in (measure, calibrate_verb, replay, trial, compare, show, drafters, models):
     breakeven.add_command(verb)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from breakeven.drafters.settings import WORDS
+from breakeven.drafters.settings import MOST, WORDS, shown
 from breakeven.errors import UsageError
 from breakeven.report.replay_words import value_words
 
@@ -16,53 +16,61 @@ TRUTHS = {"true": True, "yes": True, "on": True, "false": False, "no": False, "o
 RANGE = ("min_n", "max_n")
 """Both are N where --n is given to a drafter that has no n."""
 MOST_NUMBERS = 1024
-"""In one range: each is replayed on its own."""
+"""In one list: each is replayed on its own."""
+LONGEST_SHOWN = 40
 
 
 class Numbers(click.ParamType):  # type: ignore[type-arg]
-    """Whole numbers and ranges of them: 1-8,12,16."""
+    """Whole numbers and ranges of them: 1-8,12,16. Raises UsageError for what is none, or for too many."""
 
     name = "LIST"
 
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> tuple[int, ...]:
+        instead = _instead(param, "1-5")
         found: dict[int, None] = {}
-        for low, high in _ranges(self, value, "1-16 or 1,2,4,8", param, ctx):
-            if high - low >= MOST_NUMBERS:
-                self.fail(
-                    f"{low}-{high} is more than {MOST_NUMBERS} numbers: type {low}-{low + 15}", param, ctx
-                )
-            found.update(dict.fromkeys(range(low, high + 1)))
+        for low, high in _ranges(value, param, instead):
+            if high - low < MOST_NUMBERS:
+                found.update(dict.fromkeys(range(low, high + 1)))
+            if high - low >= MOST_NUMBERS or len(found) > MOST_NUMBERS:
+                raise UsageError(f"{shown(value)} is more than {MOST_NUMBERS} numbers: {instead}")
         return tuple(found)
 
 
 class Ranges(click.ParamType):  # type: ignore[type-arg]
-    """Pairs of a shortest and a longest n-gram: 2-4,3-5."""
+    """Pairs of a shortest and a longest n-gram: 2-4,3-5. Raises UsageError as Numbers does."""
 
     name = "LIST"
 
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> tuple[tuple[int, int], ...]:
-        return tuple(_ranges(self, value, "2-4,3-5", param, ctx))
+        instead = _instead(param, "2-4,3-5")
+        found = dict.fromkeys(_ranges(value, param, instead))
+        if len(found) > MOST_NUMBERS:
+            raise UsageError(f"{shown(value)} is more than {MOST_NUMBERS} ranges: {instead}")
+        return tuple(found)
 
 
-def _ranges(
-    kind: click.ParamType,  # type: ignore[type-arg]
-    text: str,
-    example: str,
-    param: click.Parameter | None,
-    ctx: click.Context | None,
-) -> Iterator[tuple[int, int]]:
+def _instead(param: click.Parameter | None, example: str) -> str:
+    return f"type {param.opts[0]} {example}" if param else f"type {example}"
+
+
+def _ranges(text: str, param: click.Parameter | None, instead: str) -> Iterator[tuple[int, int]]:
     for word in text.split(","):
         low, dash, high = word.strip().partition("-")
         ends = (low, high if dash else low)
-        if not all(end.isascii() and end.isdecimal() and 0 < int(end) < 2**31 for end in ends):
-            kind.fail(f"{word!r} is no number above 0, nor a range of them: type {example}", param, ctx)
+        if not all(map(_is_number, ends)):
+            raise UsageError(f"{shown(word)} is no number from 1 to {MOST}, nor a range of them: {instead}")
         if int(ends[0]) > int(ends[1]):
-            kind.fail(f"{word!r} runs backwards: type {ends[1]}-{ends[0]}", param, ctx)
+            raise UsageError(f"{shown(word)} runs backwards: {_instead(param, f'{ends[1]}-{ends[0]}')}")
         yield int(ends[0]), int(ends[1])
+
+
+def _is_number(word: str) -> bool:
+    """The length is looked at first: Python refuses to read very many digits."""
+    return word.isascii() and word.isdecimal() and len(word) <= len(str(MOST)) and 0 < int(word) <= MOST
 
 
 def drafter_settings(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -87,11 +95,13 @@ def drafter_settings(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _set(text: str, specs: Mapping[str, Field[Any]], drafter: str) -> tuple[str, Any]:
+    from breakeven.drafters.registry import no_setting
+
     name, separator, word = text.partition("=")
     if not separator or not name:
-        raise UsageError(f"--set {text!r} is not NAME=VALUE: type --set {next(iter(specs), 'k')}=…")
+        raise UsageError(f"--set {shown(text)} is not NAME=VALUE: type --set {next(iter(specs), 'k')}=…")
     if name not in specs:
-        raise UsageError(f"{drafter} has no setting {name}: it has {', '.join(specs) or 'none'}")
+        raise no_setting(drafter, name, specs)
     return name, _value(name, word, specs[name])
 
 
@@ -103,11 +113,23 @@ def _value(name: str, word: str, spec: Field[Any]) -> Any:
     if spec.default is None and word.lower() == "none":
         return None
     try:
-        return TRUTHS[word.lower()] if kind is bool else kind(word)
+        return _read(word, kind, limited="high" in spec.metadata)
     except (KeyError, ValueError):
+        clipped = word if len(word) <= LONGEST_SHOWN else f"{word[:LONGEST_SHOWN]}…"
         raise UsageError(
-            f"--set {name}={word}: it is {WORDS[kind]}: type --set {name}={value_words(spec.default)}"
+            f"--set {name}={clipped}: it is {WORDS[kind]}: type --set {name}={value_words(spec.default)}"
         ) from None
+
+
+def _read(word: str, kind: type, limited: bool = False) -> Any:
+    """Raises KeyError or ValueError for what is none, or, where no limits are checked later, a number that
+    no 64 bits hold."""
+    if kind is bool:
+        return TRUTHS[word.lower()]
+    value = kind(word)
+    if kind in (int, float) and not limited and not abs(value) < 2**63:
+        raise ValueError(word)
+    return value
 
 
 def _kind(spec: Field[Any]) -> Any:
@@ -121,7 +143,7 @@ def _guess(word: str) -> Any:
         return None
     for kind in (int, float):
         try:
-            return kind(word)
+            return _read(word, kind)
         except ValueError:
             continue
     return TRUTHS.get(word.lower(), word)

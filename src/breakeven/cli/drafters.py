@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import MISSING, Field, fields
 from typing import Any
 
@@ -10,7 +9,7 @@ import click
 
 from breakeven.cli import options
 from breakeven.cli.output import stdout
-from breakeven.errors import UsageError
+from breakeven.drafters.settings import number
 from breakeven.report.replay_words import engine_name, value_words
 from breakeven.report.terminal import say
 from breakeven.report.text import line
@@ -45,14 +44,10 @@ def drafters(name: str | None, as_json: bool) -> None:
 
 def described(name: str) -> dict[str, Any]:
     """A drafter in plain types, `absent` beside each null. Raises UsageError for a name that is none."""
-    from breakeven.drafters.registry import drafter_class
+    from breakeven.drafters.registry import drafter_class, make_drafter
 
-    cls = drafter_class(name)
-    try:
-        flags = cls(cls.Config()).flags()
-        missing = "it names none that turn it on in an engine"
-    except (TypeError, UsageError):
-        flags, missing = "", "it has a setting without a default"
+    cls, drafter = drafter_class(name), make_drafter(name, {})
+    flags = drafter.flags()
     return {
         "name": name,
         "engine": cls.engine,
@@ -61,24 +56,19 @@ def described(name: str) -> dict[str, Any]:
         "steps_matter": cls.steps_matter,
         "settings": [_setting(spec) for spec in fields(cls.Config)],
         "flags": flags or None,
-        "absent": {} if flags else {"flags": missing},
+        "absent": {} if flags else {"flags": "it names none that turn it on in an engine"},
     }
 
 
 def _setting(spec: Field[Any]) -> dict[str, Any]:
-    default = None if spec.default is MISSING else spec.default
-    low, high = spec.metadata.get("low", -math.inf), spec.metadata.get("high", math.inf)
-    absent = {}
-    if default is None:
-        absent["default"] = (
-            "it has to be set" if spec.default is MISSING else "unset: the help says what then"
-        )
-    absent |= {end: "no limit" for end, limit in (("low", low), ("high", high)) if math.isinf(limit)}
+    default = spec.default if spec.default_factory is MISSING else spec.default_factory()
+    limits = {end: spec.metadata.get(end) for end in ("low", "high")}
+    absent = {} if default is not None else {"default": "unset: the help says what then"}
+    absent |= {end: "no limit" for end, limit in limits.items() if limit is None}
     return {
         "name": spec.name,
         "default": default,
-        "low": None if math.isinf(low) else low,
-        "high": None if math.isinf(high) else high,
+        **limits,
         "help": spec.metadata.get("help", ""),
         "absent": absent,
     }
@@ -113,15 +103,10 @@ def _print_one(one: dict[str, Any]) -> None:
 
 
 def _default(setting: dict[str, Any]) -> str:
-    if setting["absent"].get("default") == "it has to be set":
-        return f"{setting['name']} (to be set)"
     return f"{setting['name']}={value_words(setting['default'])}"
 
 
 def _limits(setting: dict[str, Any]) -> str:
-    low, high = setting["low"], setting["high"]
-    if low is None and high is None:
+    if setting["low"] is None or setting["high"] is None:
         return ""
-    if high is None:
-        return f" ({low:g} or more)"
-    return f" (up to {high:g})" if low is None else f" ({low:g} to {high:g})"
+    return f" ({number(setting['low'])} to {number(setting['high'])})"

@@ -27,7 +27,7 @@ Record = TypeVar("Record")
 SWEEP_PAGE = "sweep.html"
 """In the folder that was swept."""
 OF_A_SWEEP = ("drafters", "ks", "n_ranges")
-HAVE_IT = {"ks": ("k",), "n_ranges": ("n", "min_n", "max_n")}
+HAVE_IT: Mapping[str, tuple[str, ...]] = {"ks": ("k",), "n_ranges": ("n", "min_n", "max_n")}
 """Settings of a drafter that an option of a sweep gives."""
 COMPILING = "compiling the loops once, some seconds"
 OF_ONE_DRAFTER = ("drafter", "k", "n", "min_n", "max_n", "setting", "per_position")
@@ -163,9 +163,9 @@ def _sweep(path: Path, values: Mapping[str, Any]) -> None:
 
 def _not_applied(grid: Sequence[Setting], asked: Mapping[str, Any]) -> Iterator[str]:
     """Which of the options of a sweep do nothing for which of its drafters."""
-    for option in HAVE_IT.keys() & asked.keys():
-        without = dict.fromkeys(name for name, has in grid if not has.keys() & set(HAVE_IT[option]))
-        if without:
+    for option, names in HAVE_IT.items():
+        without = dict.fromkeys(name for name, has in grid if not has.keys() & set(names))
+        if option in asked and without:
             yield f"--{option.replace('_', '-')} does not apply to {', '.join(without)}"
 
 
@@ -178,9 +178,9 @@ def _say_how_fast(names: Sequence[str]) -> None:
     if not any(drafter_class(name).compiled for name in dict.fromkeys(names)):
         return
     if not _jit.COMPILED:
-        click.echo(f"breakeven: {SLOW}", err=True)
+        click.echo(f"! {SLOW}", err=True)
     elif not _has_machine_code(_jit._cache_folder(os.environ.get("NUMBA_CACHE_DIR", ""))):
-        click.echo(f"breakeven: {COMPILING}", err=True)
+        click.echo(COMPILING, err=True)
 
 
 def _has_machine_code(folder: Path | None) -> bool:

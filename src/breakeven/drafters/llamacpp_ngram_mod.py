@@ -34,10 +34,10 @@ NAMES = {"n": "n_match", "min_k": "n_min", "k": "n_max"}
 class NgramModSettings(Settings):
     """Sizes in tokens. With min_k > k only drafts of k are made."""
 
-    n: int = setting(24, "tokens hashed to find the next one; below 16, drafts are of poor quality", 1, 1024)
+    n: int = setting(24, "tokens hashed to find the next one; below 16, drafts are poor", 1, 1024)
     min_k: int = setting(
         48,
-        "tokens below which nothing is drafted; above k, only drafts of exactly k tokens are made",
+        "tokens below which nothing is drafted; above k, drafts are of exactly k",
         0,
         1024,
     )
@@ -130,8 +130,8 @@ def _traps(settings: NgramModSettings) -> Iterator[str]:
         yield "k is 0: nothing is drafted: type --set k=64"
     elif least > k:
         yield (
-            f"min_k {least} is above k {k}: only drafts of exactly k tokens are made: type --set min_k={k} if "
-            "that is meant, or less"
+            f"min_k {least} is above k {k}: only drafts of exactly k tokens are made: "
+            "type --set min_k=1 for shorter ones"
         )
     if n < GOOD_N:
         yield (

@@ -11,11 +11,8 @@ import numpy as np
 from breakeven.drafters.base import Ids, Table, TableDrafter
 from breakeven.drafters.oracle import remaining
 from breakeven.drafters.settings import Settings, setting, shown
-from breakeven.drafters.tokens import Tokens
+from breakeven.drafters.tokens import NOT_RECORDED, Tokens
 from breakeven.errors import UsageError
-
-NOT_RECORDED = -1
-"""As Tokens.recorded has it."""
 
 
 def no_source(source: str, columns: Collection[str]) -> UsageError:
@@ -24,14 +21,12 @@ def no_source(source: str, columns: Collection[str]) -> UsageError:
     if not columns:
         return UsageError(f"{message}, nor does any other: name a record that has them")
     names = sorted(columns)
-    return UsageError(f"{message}; {', '.join(names)} does: type --set source={names[0]}")
+    return UsageError(f"{message}; these do: {', '.join(names)}: type --set source={names[0]}")
 
 
 @dataclass(frozen=True, slots=True)
 class RecordedSettings(Settings):
-    source: str = setting(
-        "acc_eagle", 'the column that holds the accepted lengths, as {"acc_len": [3, 1, …]}'
-    )
+    source: str = setting("acc_eagle", 'the column of accepted lengths, as {"acc_len": [3, 1, …]}')
     k: int = setting(5, "tokens of a draft, where a length is recorded", 1)
 
 

@@ -54,6 +54,8 @@ class Tokens:
 
 
 UNLIMITED = 2**31 - 1
+NOT_RECORDED = -1
+"""In Tokens.recorded."""
 
 
 def flat(

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from breakeven.drafters.tokens import Tokens, flat
+from breakeven.drafters.tokens import NOT_RECORDED, Tokens, flat
 from breakeven.replay.records import RecordedRequest
 
 BATCH_TOKENS = 1 << 18
@@ -62,7 +62,10 @@ def _recorded(requests: list[RecordedRequest]) -> dict[str, NDArray[np.int32]]:
     names = dict.fromkeys(name for request in requests for name in request.recorded)
     return {
         name: np.concatenate(
-            [request.recorded.get(name, np.full(len(request.output), -1, np.int32)) for request in requests]
+            [
+                request.recorded.get(name, np.full(len(request.output), NOT_RECORDED, np.int32))
+                for request in requests
+            ]
         )
         for name in names
     }

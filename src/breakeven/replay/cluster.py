@@ -5,6 +5,8 @@ from __future__ import annotations
 import logging
 import signal
 import socket
+import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -15,7 +17,14 @@ from breakeven.errors import EndpointError, MissingExtra
 from breakeven.replay.workers import AHEAD, A, B, in_order
 
 PROBE_S = 5.0
-"""Ray itself tries for minutes to join a cluster that is not there, and then ends the process."""
+JOIN_S = 30.0
+JOIN = "import ray, sys; ray.init(sys.argv[1])"
+"""Joined by another process first: where no cluster is, Ray tries for minutes, then ends the process."""
+QUIET: dict[str, Any] = {
+    "stdin": subprocess.DEVNULL,
+    "stdout": subprocess.DEVNULL,
+    "stderr": subprocess.DEVNULL,
+}
 
 
 class Cluster:
@@ -60,11 +69,17 @@ class Cluster:
             self._ray.shutdown()
 
     def _probe(self) -> None:
-        """Raises OSError where a host and port are named and nothing answers there."""
-        address = self.address if "//" in self.address else f"//{self.address}"
-        parts = urlsplit(address)
-        if parts.hostname and parts.port:
-            socket.create_connection((parts.hostname, parts.port), PROBE_S).close()
+        """Raises OSError or RuntimeError where a host and port are named and no Ray answers there."""
+        parts = urlsplit(self.address if "//" in self.address else f"//{self.address}")
+        if not (parts.hostname and parts.port):
+            return
+        socket.create_connection((parts.hostname, parts.port), PROBE_S).close()
+        try:
+            subprocess.run([sys.executable, "-c", JOIN, self.address], timeout=JOIN_S, check=True, **QUIET)
+        except subprocess.TimeoutExpired as error:
+            raise RuntimeError(f"what listens there is no Ray: no answer in {JOIN_S:g} s") from error
+        except subprocess.CalledProcessError as error:
+            raise RuntimeError("what listens there is no Ray, or another version") from error
 
 
 @contextmanager

@@ -11,6 +11,7 @@ from typing import Any
 from breakeven.acceptance.record import Acceptance, nothing
 from breakeven.drafters._jit import COMPILED
 from breakeven.drafters.base import Drafter, TableDrafter
+from breakeven.drafters.recorded import Recorded, no_source
 from breakeven.drafters.registry import make_drafter
 from breakeven.errors import UsageError
 from breakeven.replay.batches import Batch, batches
@@ -79,6 +80,8 @@ def replay_source(
             by_category[name] = by_category.get(name, nothing()) + acceptance
         requests += part.requests
         progress(len(part.requests))
+    if isinstance(first, Recorded) and first.settings.source not in source.acceptance_columns:
+        raise no_source(first.settings.source, source.acceptance_columns)
     return Replay(
         drafter,
         as_used(first),
@@ -136,7 +139,7 @@ def warnings_of(source: Source, drafters: Iterable[Drafter[Any]]) -> tuple[str, 
     found = dict.fromkeys(source.warnings)
     for drafter in drafters:
         found |= dict.fromkeys(drafter.warnings())
-        if drafter.name == "recorded":
+        if isinstance(drafter, Recorded):
             found |= dict.fromkeys(source.acceptance_warnings)
         if drafter.compiled and not COMPILED:
             found[SLOW] = None

@@ -49,7 +49,7 @@ def heat_maps(sweep: Sweep) -> list[HeatMap]:
     """One for each drafter with several settings, all shaded on one scale of tokens per step."""
     values = [row.tokens_per_step for row in sweep.rows]
     scale = Linear(min(values), max(values))
-    return [_map(name, rows, scale) for name, rows in by_drafter(sweep).items() if len(rows) > 1]
+    return [_map(name, rows, scale) for name, rows in by_drafter(sweep).items() if varying(rows)]
 
 
 def _map(name: str, rows: list[SweepRow], scale: Linear) -> HeatMap:

@@ -13,7 +13,10 @@ from breakeven.report.text import line
 from breakeven.units import ABSENT, count, share
 
 _LOSSLESS = "as a lossless drafter cannot change a greedy output"
-_SAMPLED = "under exact-match acceptance; for the server, which samples anew and accepts with probability, an estimate"
+_SAMPLED = (
+    "under exact-match acceptance; for the server, which samples anew and accepts with probability, an "
+    "estimate"
+)
 _IF_SAME = "if the ids are those that were generated (they are as many as the server counted)"
 _OTHER_IDS = "as ids made again from the text may differ from those that the model wrote"
 _MISCOUNTED = "their drafts are approximate"

@@ -126,9 +126,11 @@ def _request(path: Path, record: Any) -> RequestTokens:
         for name, hint in (("id", str), ("reasoning_tokens", int | None), ("counts_match", bool | None)):
             if not fits(record[name], hint):
                 raise TypeError(f"{name} is {shown(record[name])}")
-        return RequestTokens(
-            **{**record, "prompt": ids_of(record["prompt"]), "output": ids_of(record["output"])}
-        )
+        prompt, output = ids_of(record["prompt"]), ids_of(record["output"])
+        reasoning = record["reasoning_tokens"]
+        if reasoning is not None and not 0 <= reasoning <= len(output):
+            raise ValueError(f"reasoning_tokens is {reasoning}, of {len(output)} output tokens")
+        return RequestTokens(**{**record, "prompt": prompt, "output": output})
     except (KeyError, TypeError, ValueError) as error:
         raise _damaged(path, error) from error
 

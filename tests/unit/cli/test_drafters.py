@@ -1,4 +1,4 @@
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
@@ -33,13 +33,13 @@ class Mine(Drafter[Config]):
 
 
 @dataclass(frozen=True, slots=True)
-class Required(Settings):
-    path: str
+class Made(Settings):
+    path: str = field(default_factory=lambda: "a/b")
 
 
-class Other(Drafter[Required]):
+class Other(Drafter[Made]):
     name = "other"
-    Config = Required
+    Config = Made
     steps_matter = True
 
     def propose(self, context: Ids, room: int) -> Draft:
@@ -63,29 +63,34 @@ def test_a_drafter_with_its_settings_in_plain_types():
     assert (body["name"], body["engine"], body["summary"]) == ("mine", "vllm", "looks things up")
     assert (body["learns"], body["steps_matter"], body["flags"]) == (True, False, "--mine 5")
     by_name: dict[str, Any] = {each["name"]: each for each in body["settings"]}
-    assert (by_name["k"]["default"], by_name["k"]["low"], by_name["k"]["high"]) == (5, 1, None)
-    assert by_name["k"]["absent"] == {"high": "no limit"}
+    assert (by_name["k"]["default"], by_name["k"]["low"], by_name["k"]["high"]) == (5, 1, 1_048_576)
+    assert by_name["k"]["absent"] == {}
+    assert by_name["word"]["absent"] == {"low": "no limit", "high": "no limit"}
     assert by_name["share"]["absent"] == {}
     assert by_name["limit"]["default"] is None and "default" in by_name["limit"]["absent"]
 
 
-def test_a_setting_without_a_default_leaves_no_flags():
+def test_one_without_flags_says_so():
     body = described("other")
-    assert body["flags"] is None and body["absent"]["flags"] == "it has a setting without a default"
-    assert body["settings"][0]["absent"]["default"] == "it has to be set"
+    assert body["flags"] is None and body["absent"]["flags"] == "it names none that turn it on in an engine"
+
+
+def test_a_default_that_is_made_is_shown():
+    (setting,) = described("other")["settings"]
+    assert (setting["default"], setting["absent"]) == ("a/b", {"low": "no limit", "high": "no limit"})
 
 
 def test_the_list_has_defaults_and_limits():
     text = said()
     assert "mine (vLLM)" in text and "other (your own)" in text
-    line = "k=5 (1 or more), share=0.5 (0 to 1), word=bfs, limit=none (1 or more)"
+    line = "k=5 (1 to 1048576), share=0.5 (0 to 1), word=bfs, limit=none (1 to 1048576)"
     assert line in " ".join(text.split())
 
 
 def test_one_is_shown_with_what_its_settings_mean():
     text = said("mine")
-    for words in ("k=5 (1 or more): draft length", "the order of the record matters", "Flags: --mine 5"):
+    for words in ("k=5 (1 to 1048576): draft length", "the order of the record matters", "Flags: --mine 5"):
         assert words in text
     other = said("other")
-    assert "path (to be set)" in other and "no --per-position" in other
-    assert "Flags: none (it has a setting without a default)" in other
+    assert "path=a/b" in other and "no --per-position" in other
+    assert "Flags: none (it names none that turn it on in an engine)" in other

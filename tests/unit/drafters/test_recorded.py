@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from breakeven.drafters.recorded import Recorded, RecordedSettings
+from breakeven.drafters.recorded import Recorded, RecordedSettings, no_source
 from breakeven.drafters.tokens import Tokens, flat
 from breakeven.errors import UsageError
 
@@ -24,11 +24,17 @@ def test_another_source_by_name():
     assert Recorded(RecordedSettings(source="acc_mtp")).table(tokens).accepted.tolist() == [1] * 6
 
 
-def test_an_unknown_source_lists_those_present():
-    with pytest.raises(UsageError, match="'acc_mtp' in this record, it has acc_a, acc_b: type source=NAME"):
-        Recorded(RecordedSettings(source="acc_mtp")).table(record(acc_b=[0] * 6, acc_a=[0] * 6))
-    with pytest.raises(UsageError, match="it has no recorded acceptance"):
-        Recorded(RecordedSettings()).table(record())
+def test_requests_without_the_source_are_not_recorded():
+    table = Recorded(RecordedSettings(source="acc_mtp")).table(record(acc_eagle=[1] * 6))
+    assert table.drafted.tolist() == table.accepted.tolist() == [0] * 6
+
+
+def test_a_record_without_the_source_names_its_form_and_those_present():
+    assert str(no_source("acc_mtp", {"acc_b", "acc_a"})) == (
+        "no column 'acc_mtp' of this record holds accepted lengths as {\"acc_len\": [3, 1, …]}; "
+        "these do: acc_a, acc_b: type --set source=acc_a"
+    )
+    assert "nor does any other" in str(no_source("acc_mtp", ()))
 
 
 def test_there_are_no_tokens_to_propose():

@@ -4,9 +4,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from breakeven.drafters.base import Drafter
+from breakeven.drafters.base import Drafter, Limits, TableDrafter
 from breakeven.drafters.registry import BUILT_IN, drafter_class, make_drafter
 from breakeven.drafters.settings import Settings
+from breakeven.drafters.tokens import flat
 from breakeven.errors import UsageError
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
@@ -53,7 +54,7 @@ def test_the_example_of_a_drafter_of_ones_own():
     assert drafter.propose(context, 99) == [3, 1, 3, 1]
     assert drafter.propose(context, 1) == [3]
     assert drafter.propose(np.array([1, 2], np.int32), 99) == []
-    with pytest.raises(UsageError, match="k is 1 or more"):
+    with pytest.raises(UsageError, match="k is from 1 to 1048576, not 0: type --set k=3"):
         make_drafter("own_drafter:LastTime", {"k": 0})
 
 
@@ -61,8 +62,12 @@ def test_the_example_of_a_drafter_of_ones_own():
     ("name", "message"),
     [
         ("vllm", "no drafter 'vllm': type one of vllm-ngram, .*, or module:Class"),
-        ("no_such_module:Class", "cannot load .*No module named"),
-        ("breakeven.drafters.oracle:Delphi", "cannot load .*Delphi.*: mend the module"),
+        ("vllm_ngram", r"no drafter 'vllm_ngram': did you mean vllm-ngram\? \(breakeven drafters lists them"),
+        ("VLLM-ngran", "did you mean vllm-ngram"),
+        ("no_such_module:Class", "no_such_module.py is neither in the working folder nor installed"),
+        ("no.such:Class", "no/such.py is neither in"),
+        ("breakeven.drafters.oracle:Delphi", "oracle has no Delphi, its drafters are Oracle$"),
+        ("breakeven.drafters.tokens:Delphi", "tokens has no Delphi, it has no class derived from Drafter"),
         ("breakeven.drafters.oracle:OracleSettings", "is no Drafter"),
         ("breakeven.drafters.tokens:UNLIMITED", "is no Drafter"),
     ],
@@ -75,3 +80,63 @@ def test_names_that_lead_nowhere(name: str, message: str):
 def test_an_unknown_setting_lists_the_known():
     with pytest.raises(UsageError, match="oracle has no setting min_n: it has k"):
         make_drafter("oracle", {"min_n": 2})
+    with pytest.raises(UsageError, match=r"vllm-ngram has no setting max-N: did you mean max_n\?"):
+        make_drafter("vllm-ngram", {"max-N": 2})
+
+
+@pytest.mark.parametrize("name", BUILT_IN)
+def test_no_default_is_a_trap(name: str):
+    assert make_drafter(name, {}).warnings() == ()
+
+
+@pytest.mark.parametrize(
+    ("name", "settings", "warnings"),
+    [
+        (
+            "llamacpp-ngram-simple",
+            {"n": 4, "k": 2},
+            ["k 2 is below n 4: llama.cpp drops drafts shorter than n, so that nothing is drafted: "
+             "type --set k=4"],
+        ),
+        ("llamacpp-ngram-simple", {"n": 4, "k": 4}, []),
+        (
+            "llamacpp-ngram-mod",
+            {"k": 8},
+            ["min_k 48 is above k 8: only drafts of exactly k tokens are made: type --set min_k=1 for "
+             "shorter ones"],
+        ),
+        ("llamacpp-ngram-mod", {"k": 48}, []),
+        ("llamacpp-ngram-mod", {"k": 0}, ["k is 0: nothing is drafted: type --set k=64"]),
+        (
+            "llamacpp-ngram-mod",
+            {"n": 15},
+            ["n 15 is below 16: llama.cpp warns that drafts may be of poor quality: type --set n=16"],
+        ),
+        ("llamacpp-ngram-mod", {"n": 16}, []),
+    ],
+)  # fmt: skip
+def test_traps_are_named(name: str, settings: dict[str, int], warnings: list[str]):
+    assert list(make_drafter(name, settings).warnings()) == warnings
+
+
+SMALL = flat([([1, 2, 3], [1, 2, 3, 1, 2]), ([4], [4, 4])], [9, None], [30, None])
+
+
+@pytest.mark.parametrize("name", BUILT_IN)
+def test_every_setting_is_of_use_at_its_upper_limit(name: str):
+    """Nothing overflows, and nothing is allocated or walked that would hang."""
+    specs = drafter_class(name).Config.__dataclass_fields__.values()
+    highest = {spec.name: spec.metadata["high"] for spec in specs if "high" in spec.metadata}
+    for settings in ({key: high} for key, high in highest.items() if key not in ("min_n", "min_bfs_breadth")):
+        drafter = make_drafter(name, settings)
+        if isinstance(drafter, TableDrafter):
+            table = drafter.table(SMALL)
+            assert (table.accepted <= table.drafted).all()
+        else:
+            context = np.array([1, 2, 3, 1, 2], np.int32)
+            drafter.begin(context[:3], Limits())
+            drafter.propose(context, 2**20)
+            drafter.end(context)
+    assert all(high < float("inf") for high in highest.values())
+    if highest:
+        make_drafter(name, highest)

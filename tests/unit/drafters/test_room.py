@@ -13,6 +13,7 @@ from breakeven.drafters import hf_prompt_lookup, llamacpp_common, vllm_common
 from breakeven.drafters.base import Limits
 from breakeven.drafters.registry import make_drafter
 from breakeven.drafters.room import rooms_of
+from breakeven.drafters.settings import MOST
 from breakeven.drafters.tokens import Tokens, flat
 
 K = 4
@@ -61,3 +62,15 @@ def test_limits_far_away_cost_nothing(engine: str) -> None:
 @pytest.mark.parametrize("engine", ENGINES)
 def test_a_limit_that_is_not_known_is_none(engine: str) -> None:
     assert ENGINES[engine][0](1000, 100, Limits()) > 10**9
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_beside_a_limit_one_that_is_not_known_cuts_no_draft_of_any_length(engine: str) -> None:
+    rooms = {
+        "vllm": vllm_common.rooms,
+        "llama.cpp": llamacpp_common.rooms,
+        "transformers": lambda tokens, k: rooms_of(hf_prompt_lookup._room, tokens, k),
+    }[engine]
+    tokens = flat([([1] * 3, [1] * 4), ([1] * 3, [1] * 4)], [4, None], [7, None])
+    found = rooms(tokens, MOST)
+    assert found is not None and (found[:4] < MOST).any() and (found[4:] >= MOST).all()

@@ -96,5 +96,5 @@ def test_flags_are_words_for_bash():
 
 
 def test_wrong_settings():
-    with pytest.raises(UsageError, match="k is 1 or more"):
+    with pytest.raises(UsageError, match="k is from 1 to 1024"):
         make_drafter("trtllm-ngram", {"k": 0})

@@ -27,7 +27,7 @@ def test_n_left_out_is_as_vllm_resolves_it(min_n: int | None, max_n: int | None,
 
 @pytest.mark.parametrize("settings", [{"k": 0}, {"k": -3}, {"min_n": 0}, {"min_n": 4, "max_n": 3}])
 def test_wrong_settings(settings: dict[str, int]):
-    with pytest.raises(UsageError, match=r"type (k|min_n)="):
+    with pytest.raises(UsageError, match=r"type --set (k|min_n|max_n)="):
         make_drafter("vllm-ngram", settings)
 
 

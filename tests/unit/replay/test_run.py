@@ -111,7 +111,18 @@ def test_progress_adds_up_to_the_requests():
 
 
 def test_settings_are_checked_before_anything_is_read():
-    with pytest.raises(UsageError, match="k is 1 or more, not -1"):
+    with pytest.raises(UsageError, match="k is from 1 to 1048576, not -1: type --set k=2"):
         replay_source(Held([]), COUNT_UP, {"k": -1})
     with pytest.raises(UsageError, match=r"has no setting q: it has k, after"):
         replay_source(Held([]), COUNT_UP, {"q": 1})
+
+
+def test_acceptance_that_nobody_recorded_is_refused_with_its_form():
+    with pytest.raises(UsageError, match="acc_len"):
+        replay_source(many(3), "recorded", {"source": "eagle"}, jobs=1)
+
+
+def test_settings_that_surprise_are_said_beside_the_counts():
+    found = replay_source(many(3), "llamacpp-ngram-simple", {"n": 4, "k": 2}, jobs=1)
+    assert any("k 2 is below n 4" in warning for warning in found.warnings)
+    assert found.total.counters.drafts == 0

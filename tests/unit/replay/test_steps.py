@@ -3,7 +3,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from breakeven.drafters.base import Draft, Limits, Table, Tree
+from breakeven.drafters.base import Draft, Limits, Table, TableDrafter, Tree
 from breakeven.drafters.tokens import flat
 from breakeven.errors import UsageError
 from breakeven.replay.steps import accepted_of, step_through, table_of, walk_table
@@ -178,3 +178,32 @@ def test_emitted_tokens_are_the_output_whatever_is_accepted():
     assert np.array_equal(
         np.minimum(steps.accepted + 1, tokens.positions[request + 1] - steps.at), ends - steps.at
     )
+
+
+def tabling(drafted: Any, accepted: Any) -> Any:
+    methods = {
+        "name": "tabling",
+        "Config": CountUpSettings,
+        "propose": giving([]),
+        "table": lambda self, tokens: Table(np.array(drafted), np.array(accepted)),
+    }
+    return type("Tabling", (TableDrafter,), methods)(CountUpSettings())
+
+
+@pytest.mark.parametrize(
+    ("drafted", "accepted"),
+    [
+        ([1, 1], [0, 0]),
+        ([1, 1, 1], [-1, 0, 0]),
+        ([0, 0, 0], [1, 0, 0]),
+        ([9, 9, 9], [0, 0, 2]),
+        ([1.0, 1.0, 1.0], [0.0, 0.0, 0.0]),
+    ],
+)
+def test_a_table_that_cannot_be_is_refused(drafted: list[int], accepted: list[int]):
+    with pytest.raises(UsageError, match=r"tabling failed \(ValueError: its Table .*mend the class"):
+        step_through(tabling(drafted, accepted), flat([([4], [5, 6, 7])]), 1)
+
+
+def test_a_table_of_ones_own_is_walked():
+    assert rows(step_through(tabling([0, 2, 2], [0, 2, 1]), flat([([4], [5, 6, 7])]), 1)) == [(1, 2, 2)]

@@ -107,6 +107,22 @@ def test_a_long_draft_has_a_short_table():
     assert len(source.encode()) < 200_000
 
 
+def test_what_follows_is_as_on_the_terminal():
+    flags = "--spec-type ngram-simple"
+    source = replay_page(replayed(drafter="llamacpp-ngram-simple", settings={}, flags=flags))
+    text = " ".join(Page(source).text.split())
+    assert f"breakeven trial … --candidate '{flags}' (… are the model, prompts and lengths" in text
+    nothing = replace(replayed().total, histogram=np.array([(0, 0, 40)]))
+    text = Page(replay_page(replayed(total=nothing))).text
+    assert "breakeven replay runs/measure-1 --sweep" in text and "flags" not in text.split("What this")[0]
+
+
+def test_where_the_lengths_at_every_position_are_is_said_if_they_were_asked_for():
+    said = "Accepted lengths at every position are in --json."
+    assert said in replay_page(replayed(requests=(request(0, lengths=True),)))
+    assert said not in PAGES["replay"]
+
+
 def test_warm_up_and_parts_are_as_on_the_terminal():
     told = replayed().total
     some = replace(told, parts={name: counts // 2 for name, counts in told.parts.items()})

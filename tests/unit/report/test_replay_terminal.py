@@ -68,7 +68,8 @@ def test_flags_of_the_embedded_engine_become_the_next_command():
     flags = "--spec-type ngram-simple --spec-ngram-simple-size-n 4"
     text = shown(replayed(drafter="llamacpp-ngram-simple", flags=flags))
     assert f"To turn it on: {flags}\n" in text
-    assert f"Next: breakeven trial --candidate '{flags}'\n" in text
+    noted = "(… are the model, prompts and lengths of that run)"
+    assert f"Next: breakeven trial … --candidate '{flags}'\n{noted}\n" in text
 
 
 def test_a_drafter_without_flags_has_no_next_command():
@@ -90,7 +91,17 @@ def test_nothing_to_step_through_and_nothing_drafted():
     assert "No decode step to replay: every output has one token" in shown(no_steps())
     histogram = np.array([(0, 0, 40)])
     total = Acceptance(6, 46, 40, histogram, np.zeros((DECILES, 4), np.int64))
-    assert "1.000 tokens per step: not one of 40 steps drafted anything" in shown(replayed(total=total))
+    said = shown(replayed(total=total))
+    assert "1.000 tokens per step: not one of 40 steps drafted anything" in said
+    assert "Next: breakeven replay runs/measure-1 --sweep\n(or a smaller n)\n" in said
+    assert "To turn it on" not in said and "breakeven trial -" not in said
+    assert "Next:" not in shown(no_steps()) and "To turn it on" not in shown(no_steps())
+
+
+def test_where_the_lengths_at_every_position_are_is_said_if_they_were_asked_for():
+    said = "Accepted lengths at every position are in --json."
+    assert said in shown(replayed(requests=(request(0, lengths=True),)))
+    assert said not in shown(replayed())
 
 
 def test_a_long_draft_is_cut_and_says_so():
@@ -120,12 +131,24 @@ def test_a_sweep_names_its_best_by_both_measures():
     assert "To turn it on: --flags-of vllm-ngram" in text
 
 
-def test_settings_that_differ_stand_in_the_table_and_no_others():
-    rows = tuple(row("vllm-suffix", 1.5 - 0.1 * i, 0.5, k=8, max_tree_depth=24, factor=i) for i in range(2))
+def test_k_n_and_the_settings_that_differ_stand_in_the_table_and_no_others():
+    rows = tuple(row("vllm-suffix", 1.5 - 0.1 * i, 0.5, k=8, depth=24, n=3, factor=i) for i in range(2))
     text = shown(swept(rows))
     line = next(line for line in text.splitlines() if line.startswith("vllm-suffix"))
-    assert "factor=0" in line and "k=8" not in line
-    assert "with vllm-suffix factor=0, which drafts" in " ".join(text.split())
+    assert "k=8 n=3 factor=0" in line and "depth" not in line
+    assert "with vllm-suffix k=8 n=3 factor=0, which drafts" in " ".join(text.split())
+
+
+@pytest.mark.parametrize("width", [60, 100])
+def test_rows_alike_are_folded_into_the_first(width: int):
+    alike = [row("vllm-ngram", 1.5, 0.5, k=k) for k in (4, 6, 8)]
+    rows = (*alike[:2], row("trtllm-ngram", 1.5, 0.5, k=1), alike[2], row("vllm-ngram", 1.4, 0.5, k=1))
+    text = shown(swept(rows), width)
+    assert "k=4 and 2 alike" in text and "k=6" not in text and "k=8" not in text
+    assert text.count("alike") == 1 and "further" not in text
+    many = tuple(row("vllm-ngram", 1.9 - 0.01 * (i // 2), 0.5, k=i) for i in range(40))
+    cut = shown(swept(many), width)
+    assert cut.count("and 1 alike") == 15 and "10 further settings in --html and --json" in cut
 
 
 @pytest.mark.parametrize("width", [40, 60, 79, 80, 100, 200])

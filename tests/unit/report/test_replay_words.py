@@ -1,8 +1,11 @@
+from dataclasses import replace
+
 import pytest
 
 from breakeven.drafters.registry import BUILT_IN
 from breakeven.report.replay_drafter import engine_of, learns
-from breakeven.report.replay_words import ENGINES, engine_name, next_command
+from breakeven.report.replay_words import ENGINES, engine_name, sampling_sentence
+from tests.unit.report.replays import GREEDY, replayed, swept
 
 
 @pytest.mark.parametrize("drafter", BUILT_IN)
@@ -15,10 +18,30 @@ def test_an_engine_without_a_name_is_shown_as_it_is_and_harmless():
     assert engine_name("some\x1b[31m\nengine") == "some engine"
 
 
-def test_only_the_embedded_engines_own_flags_become_a_candidate():
-    assert next_command("llama.cpp", "--a 1") == "breakeven trial --candidate '--a 1'"
-    assert next_command("vllm", "--a 1") == "breakeven trial --baseline-url URL --candidate-url URL"
-    assert next_command("llama.cpp", "") is None
+MISCOUNTED = "2 of 6 requests have another number of tokens, made again from text, than the server counted: "
+
+
+@pytest.mark.parametrize("temperature", [None, 0.0, 0.7])
+@pytest.mark.parametrize("make", [replayed, swept])
+def test_ids_that_were_made_again_are_not_claimed_to_be_exact(make, temperature):
+    for ids, warnings in (
+        ("tokenizer", ()),
+        ("server tokenizer", (MISCOUNTED + "their drafts are approximate",)),
+    ):
+        origin = replace(GREEDY, ids=ids, temperature=temperature)
+        said = sampling_sentence(make(origin=origin, warnings=warnings))
+        assert "approximate" in said and "may differ from those that the model wrote" in said
+        assert "exact count" not in said and "exact for" not in said and "exact if" not in said
+
+
+@pytest.mark.parametrize("temperature", [None, 0.0, 0.7])
+def test_as_many_ids_as_the_server_counted_are_exact_if_they_are_the_same(temperature):
+    same = "if the ids are those that were generated (they are as many as the server counted)"
+    said = sampling_sentence(
+        replayed(origin=replace(GREEDY, ids="server tokenizer", temperature=temperature))
+    )
+    assert same in said and "approximate" not in said
+    assert same not in sampling_sentence(replayed(origin=replace(GREEDY, temperature=temperature)))
 
 
 def test_learning_is_a_matter_of_the_settings():
@@ -30,3 +53,22 @@ def test_learning_is_a_matter_of_the_settings():
 def test_a_drafter_that_is_not_known_here_is_ones_own():
     assert engine_of("nowhere:Class") == "own"
     assert not learns("nowhere:Class", {}) and not learns("vllm-suffix", {"no": "such setting"})
+
+
+def test_what_a_drafter_of_ones_own_prints_is_no_result(tmp_path, monkeypatch, capsys):
+    (tmp_path / "talking.py").write_text(
+        "from breakeven.drafters.base import Drafter\n"
+        "from breakeven.drafters.settings import Settings\n"
+        "print('imported')\n"
+        "class Mine(Drafter[Settings]):\n"
+        "    name, summary, Config, learns = 'mine', 'none', Settings, True\n"
+        "    def __init__(self, settings):\n"
+        "        print('made')\n"
+        "        super().__init__(settings)\n"
+        "    def propose(self, context, room):\n"
+        "        return ()\n"
+    )
+    monkeypatch.syspath_prepend(tmp_path)
+    assert engine_of("talking:Mine") == "own" and learns("talking:Mine", {})
+    shown = capsys.readouterr()
+    assert shown.out == "" and "imported" in shown.err and "made" in shown.err

@@ -61,6 +61,17 @@ def test_damage_is_refused(text: str, tmp_path: Path):
         load_tokens(tmp_path)
 
 
+@pytest.mark.parametrize(("reasoning", "fits"), [(0, True), (2, True), (3, False), (-1, False)])
+def test_reasoning_is_part_of_the_output(reasoning: int, fits: bool, tmp_path: Path):
+    line = LINE.replace('"reasoning_tokens": 0', f'"reasoning_tokens": {reasoning}')
+    (tmp_path / TOKENS).write_text(HEADER + line)
+    if fits:
+        assert load_tokens(tmp_path) is not None
+        return
+    with pytest.raises(RunFormatError, match=f"reasoning_tokens is {reasoning}, of 2 output tokens"):
+        load_tokens(tmp_path)
+
+
 def test_the_undamaged_file_loads(tmp_path: Path):
     (tmp_path / TOKENS).write_text(HEADER + LINE)
     assert load_tokens(tmp_path) is not None

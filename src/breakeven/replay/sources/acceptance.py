@@ -9,12 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from breakeven.drafters.tokens import NOT_RECORDED
 from breakeven.errors import UsageError
 from breakeven.replay.sources.rows import Row
 from breakeven.trace import tokens
 from breakeven.units import count
-
-NOT_RECORDED = -1
 
 
 class RecordedAcceptance:
@@ -36,6 +35,11 @@ class RecordedAcceptance:
             for name, value in row.columns.items()
             if isinstance(value, Mapping) and value.get("acc_len") is not None
         }
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The columns read so far."""
+        return tuple(self._records)
 
     def warnings(self) -> Iterator[str]:
         """One for each column in which some record has another number of lengths than output tokens."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import IO, Any, Literal
@@ -19,6 +20,9 @@ _PEEK_BYTES = 65_536
 _BLOCK_BYTES = 1 << 20
 _UNREADABLE = (OSError, EOFError, ValueError, pa.ArrowException)
 _BOM = b"\xef\xbb\xbf"
+_BLANK = _BOM + b" \t\r\n"
+_MAGIC = {b"\x1f\x8b": ".gz", b"\x28\xb5\x2f\xfd": ".zst", b"BZh": ".bz2"}
+"""How compressed files begin."""
 
 
 class JsonRows:
@@ -30,20 +34,27 @@ class JsonRows:
     def __init__(self, path: Path) -> None:
         self.path = path
         beginning = self._beginning()
+        ending = next((end for magic, end in _MAGIC.items() if beginning.startswith(magic)), None)
+        if ending and path.suffix not in COMPRESSED:
+            raise UsageError(f"{path} is compressed: rename it to {path.name}{ending}")
         if b"\0" in beginning:
             raise UsageError(f"{path} is binary: give JSON lines, parquet, or a run folder")
-        if not beginning.strip(_BOM + b" \t\r\n"):
+        if not beginning:
             raise UsageError(f"{path} is empty: give JSON lines, parquet, or a run folder")
-        self._is_list = beginning.lstrip(_BOM + b" \t\r\n").startswith(b"[")
+        self._is_list = beginning.lstrip(_BLANK).startswith(b"[")
 
     def count(self) -> int | None:
         if self._is_list or self.path.suffix in COMPRESSED:
             return None
-        with self._open() as file:
-            return sum(block.count(b"\n") for block in iter(lambda: file.read(_BLOCK_BYTES), b""))
+        try:
+            with self._open() as file:
+                return sum(block.count(b"\n") for block in iter(lambda: file.read(_BLOCK_BYTES), b""))
+        except (OSError, UsageError):
+            return None
 
     def read(self, warn: Warn, only: Collection[str] | None = None) -> Iterator[Row]:
-        """A torn last line is left out with a warning. Raises UsageError for any other that is no object."""
+        """A last line that seems cut off is left out with a warning. Raises UsageError for any other that is
+        no object."""
         return self._items() if self._is_list else self._lines(warn)
 
     def _items(self) -> Iterator[Row]:
@@ -65,6 +76,8 @@ class JsonRows:
             value = _loads(line)
             if value is _TORN:
                 torn = number
+                if fault := _fault(line):
+                    raise UsageError(f"{self.path}, line {number}: {fault}: mend or remove that line")
             elif isinstance(value, dict):
                 yield Row(self.path, "line", number, value)
             else:
@@ -87,9 +100,11 @@ class JsonRows:
                 raise self._cut_off(f"after line {number}", error) from error
 
     def _beginning(self) -> bytes:
+        """The first block that is not blank; empty if all are."""
         with self._open() as file:
             try:
-                return file.read(_PEEK_BYTES)
+                blocks = iter(lambda: file.read(_PEEK_BYTES), b"")
+                return next((block for block in blocks if block.strip(_BLANK)), b"")
             except _UNREADABLE as error:
                 raise self._cut_off("near its beginning", error) from error
 
@@ -113,3 +128,17 @@ def _loads(line: bytes) -> Any:
         return orjson.loads(line)
     except orjson.JSONDecodeError:
         return _TORN
+
+
+def _fault(line: bytes) -> str | None:
+    """What is wrong with a line that is not JSON; None if it may just be cut off."""
+    try:
+        text = line.decode()
+    except UnicodeDecodeError as error:
+        return None if error.reason == "unexpected end of data" else f"byte {error.start + 1} is no UTF-8"
+    constants: list[str] = []
+    try:
+        json.loads(text, parse_constant=constants.append)
+    except (ValueError, RecursionError):
+        return None
+    return f"holds {constants[0]}, which JSON has not" if constants else "is no strict JSON"

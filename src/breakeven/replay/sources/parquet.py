@@ -11,12 +11,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from breakeven.errors import UsageError
-from breakeven.replay.sources.columns import OUTPUT_IDS, PROMPT_IDS, is_known
+from breakeven.replay.sources.columns import MODELS, NAMES, OUTPUT_IDS, PROMPT_IDS, is_known
 from breakeven.replay.sources.rows import Row, Warn
 from breakeven.trace.disk import UNREADABLE
 
 MAGIC = b"PAR1"
 ID_COLUMNS = (*OUTPUT_IDS, PROMPT_IDS)
+WORDS = (*NAMES, *MODELS, "category")
 BATCH_ROWS = 8
 """Held at once, so that memory is a few times the longest request."""
 BUFFER_BYTES = 1 << 20
@@ -41,9 +42,12 @@ class ParquetRows:
             if field.name in ID_COLUMNS and not (_is_ids(field.type) or _is_empty(field.type)):
                 raise UsageError(f"{path}: `{field.name}` holds {field.type}: it must be lists of integers")
 
-    def count(self) -> int:
-        with pa.OSFile(os.fsencode(self.path), "rb") as file:
-            return int(pq.read_metadata(file).num_rows)
+    def count(self) -> int | None:
+        try:
+            with pa.OSFile(os.fsencode(self.path), "rb") as file:
+                return int(pq.read_metadata(file).num_rows)
+        except UNREADABLE:
+            return None
 
     def read(self, warn: Warn, only: Collection[str] | None = None) -> Iterator[Row]:
         """Raises UsageError for damage."""
@@ -53,7 +57,7 @@ class ParquetRows:
             with pa.OSFile(os.fsencode(self.path), "rb") as file:
                 parquet = pq.ParquetFile(file, buffer_size=BUFFER_BYTES, pre_buffer=False)
                 for batch in parquet.iter_batches(BATCH_ROWS, columns=names, use_threads=False):
-                    columns = [_values(column) for column in batch.columns]
+                    columns = [self._column(name, batch.column(name)) for name in batch.schema.names]
                     for values in zip(*columns, strict=True):
                         number += 1
                         yield Row(
@@ -61,6 +65,14 @@ class ParquetRows:
                         )
         except UNREADABLE as error:
             raise self._damaged(error) from error
+
+    def _column(self, name: str, column: pa.Array) -> list[Any]:
+        try:
+            return _values(column.cast(pa.string()) if name in WORDS and _is_odd(column.type) else column)
+        except Exception as error:  # pyarrow, its pandas and the time zones each raise their own
+            raise UsageError(
+                f"{self.path}: `{name}` holds {column.type} that cannot be read ({error}): make it text"
+            ) from error
 
     def _damaged(self, error: Exception) -> UsageError:
         return UsageError(f"{self.path} is truncated or damaged ({error}): restore it from a copy")
@@ -81,6 +93,13 @@ def _is_empty(kind: pa.DataType) -> bool:
 
 def _is_recorded(kind: pa.DataType) -> bool:
     return bool(pa.types.is_struct(kind)) and kind.get_field_index("acc_len") >= 0
+
+
+def _is_odd(kind: pa.DataType) -> bool:
+    """A scalar that is neither text nor a plain number, such as a time."""
+    types = pa.types
+    plain = types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind)
+    return not (plain or types.is_null(kind) or types.is_nested(kind))
 
 
 def _values(column: pa.Array) -> list[Any]:

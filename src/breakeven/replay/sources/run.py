@@ -12,6 +12,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from breakeven.drafters.tokens import UNLIMITED
 from breakeven.errors import UsageError
 from breakeven.replay.records import Origin, RecordedRequest
 from breakeven.replay.sources.ids import ids_of
@@ -118,7 +119,7 @@ class RunSource(Source):
             prompt=ids.prompt,
             output=ids.output,
             answer_from=ids.reasoning_tokens,
-            max_tokens=trace.max_tokens,
+            max_tokens=min(trace.max_tokens, UNLIMITED),
             max_model_len=_max_model_len(self._run.meta.server),
         )
 
@@ -186,7 +187,7 @@ def _key(trace: RequestTrace, ids: _Ids) -> bytes:
 
 def _max_model_len(server: ServerInfo) -> int | None:
     value = (server.flags or {}).get("max_model_len")
-    return value if type(value) is int and value > 0 else None
+    return min(value, UNLIMITED) if type(value) is int and value > 0 else None
 
 
 def _texts(run: Run) -> Mapping[str, str]:
@@ -204,8 +205,10 @@ def _no_ids(run: Run, tokens: RunTokens | None) -> str:
     why = ""
     if tokens is not None and tokens.header.incomplete:
         why = f" (its server's tokenizer gave none: {tokens.header.incomplete})"
-    if run.meta.server.engine == "llama.cpp":
+    if run.meta.server.engine == "llama.cpp" and tokens is None:
         record = "measure again with this version, which has llama.cpp tokenise the outputs"
+    elif run.meta.server.engine == "llama.cpp":
+        record = "measure again"
     else:
         record = "measure again with  --token-ids  (vLLM, SGLang)"
     return f"{run.path} has no token ids{why}: {record}, or name the model's --tokenizer FOLDER"

@@ -38,6 +38,11 @@ class Source(ABC):
         return ()
 
     @property
+    def acceptance_columns(self) -> tuple[str, ...]:
+        """Columns in which some record holds such acceptance; of the latest iteration, whole when it ends."""
+        return ()
+
+    @property
     def expected(self) -> int | None:
         """About how many requests an iteration gives, for a progress bar; None where only reading tells."""
         return None

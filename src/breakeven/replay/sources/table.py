@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
+from breakeven.drafters.tokens import UNLIMITED
 from breakeven.errors import UsageError
 from breakeven.replay.records import Origin, RecordedRequest
 from breakeven.replay.sources.acceptance import RecordedAcceptance
@@ -26,6 +27,7 @@ from breakeven.replay.sources.rows import Row, Rows, Warn
 from breakeven.replay.sources.source import Source
 from breakeven.replay.sources.text import texts_of
 from breakeven.replay.sources.tokenizer import MAY_DIFFER, Tokeniser
+from breakeven.trace.tokens import shown
 from breakeven.workload.formats import DEFAULT_CATEGORY
 
 NO_PROMPT = "some records have no prompt_token_ids: their drafts look nothing up in the prompt"
@@ -40,7 +42,7 @@ class TableSource(Source):
     def __init__(self, rows: Rows, tokeniser: Tokeniser | None) -> None:
         self._rows = rows
         self._tokeniser = tokeniser
-        self._acceptance_warnings: tuple[str, ...] = ()
+        self._acceptance = RecordedAcceptance()
         self._from_text = self._holds_only_text()
         path = str(rows.path)
         if self._from_text:
@@ -50,7 +52,11 @@ class TableSource(Source):
 
     @property
     def acceptance_warnings(self) -> tuple[str, ...]:
-        return self._acceptance_warnings
+        return tuple(self._acceptance.warnings())
+
+    @property
+    def acceptance_columns(self) -> tuple[str, ...]:
+        return self._acceptance.names
 
     @property
     def expected(self) -> int | None:
@@ -75,12 +81,12 @@ class TableSource(Source):
 
     def _requests(self) -> Iterator[RecordedRequest]:
         models, acceptance = _Models(self._warn), RecordedAcceptance()
+        self._acceptance = acceptance
         for row in self._rows.read(self._warn):
             models.see(row)
             request = self._request(row, acceptance)
             if request is not None:
                 yield request
-        self._acceptance_warnings = tuple(acceptance.warnings())
 
     def _request(self, row: Row, acceptance: RecordedAcceptance) -> RecordedRequest | None:
         pair = self._made_from_text(row) if self._from_text else self._recorded(row)
@@ -132,36 +138,44 @@ class _Models:
     def see(self, row: Row) -> None:
         """Raises UsageError for a second tokenizer; warns of a second model, which may share it."""
         for column in MODELS:
-            name = row.columns.get(column)
+            name = _word(row, column)
             if name is None:
                 continue
-            first, where = self._first.setdefault(column, (str(name), row))
-            if first == str(name):
+            first, where = self._first.setdefault(column, (name, row))
+            if first == name:
                 continue
             if column == "tokenizer":
                 raise UsageError(
-                    f"{row}: tokenizer {str(name)!r}, but {first!r} in {where.unit} {where.number}: replay "
+                    f"{row}: tokenizer {name!r}, but {first!r} in {where.unit} {where.number}: replay "
                     "the outputs of each as a file of its own"
                 )
             self._warn(
-                f"outputs of several models, such as {first!r} and {str(name)!r}: do they share a tokenizer?"
+                f"outputs of several models, such as {first!r} and {name!r}: do they share a tokenizer?"
             )
 
 
 def _name(row: Row) -> str:
     column = first_of(NAMES, row.columns)
-    return row.default_id if column is None else str(row.columns[column])
+    return row.default_id if column is None else _word(row, column) or row.default_id
 
 
 def _category(row: Row) -> str:
-    value = row.columns.get("category")
-    return DEFAULT_CATEGORY if value is None or value == "" else str(value)
+    return _word(row, "category") or DEFAULT_CATEGORY
+
+
+def _word(row: Row, column: str) -> str | None:
+    """Text, or a number as text. Raises UsageError for what is neither."""
+    value = row.columns.get(column)
+    if not isinstance(value, str | int | float | None):
+        raise UsageError(f"{row}: `{column}` is {shown(value)}: it must be text or a number")
+    return None if value is None else str(value)
 
 
 def _limit(row: Row, column: str) -> int | None:
+    """A limit beyond UNLIMITED is none."""
     value = row.columns.get(column)
     if value is None:
         return None
     if type(value) is not int or value < 1:
-        raise UsageError(f"{row}: {column} is {value!r}: it must be 1 or more, or absent")
-    return value
+        raise UsageError(f"{row}: {column} is {shown(value)}: it must be 1 or more, or absent")
+    return min(value, UNLIMITED)

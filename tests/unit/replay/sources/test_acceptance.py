@@ -76,3 +76,11 @@ def test_the_data_of_a_study():
     assert source.acceptance_warnings == (
         f"acc_eagle: 113 of 310 records {FEWER}; 128 of 310 records {MORE}",
     )
+
+
+def test_columns_seen_are_of_the_whole_record(tmp_path: Path):
+    source = source_of(tmp_path, {}, {"acc_b": lengths(1)}, {"acc_a": lengths(1), "acc_b": lengths(1)})
+    assert source.acceptance_columns == ()
+    for _ in range(2):
+        list(source)
+        assert source.acceptance_columns == ("acc_b", "acc_a")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from breakeven.drafters.tokens import UNLIMITED
 from breakeven.errors import UsageError
 from breakeven.replay.records import RecordedRequest
 from breakeven.replay.sources import Source, open_source
@@ -190,6 +192,11 @@ def test_columns_that_say_nothing(tmp_path: Path):
         (b"[", "no JSON list"),
         (b"[]", "no whole record"),
         (b'{"token_ids": []}\n', "empty output: 1"),
+        (b'{"token_ids": [1], "id": "\xff"}', "line 1: byte 27 is no UTF-8: mend or remove that line"),
+        (b'{"token_ids": [1], "x": NaN}', "line 1: holds NaN, which JSON has not: mend or remove that line"),
+        (b'{"token_ids": [1], "x": -Infinity}\n', "line 1: holds -Infinity, which"),
+        (b'{"token_ids": [1], "id": "\\ud800"}\n', "line 1: is no strict JSON"),
+        (gzip.compress(b'{"token_ids": [1]}'), "is compressed: rename it to x.jsonl.gz"),
     ],
 )
 def test_files_that_hold_nothing_to_replay(data: bytes, problem: str, tmp_path: Path):
@@ -197,6 +204,41 @@ def test_files_that_hold_nothing_to_replay(data: bytes, problem: str, tmp_path: 
     path.write_bytes(data)
     message = refused(path)
     assert str(path) in message and problem in message
+
+
+@pytest.mark.parametrize("end", [b'{"token_ids": [1', b'{"token_ids": [1], "id": "\xc3', b'{"x": NaN, "y'])
+def test_a_last_line_that_may_be_cut_off_is_left_out(end: bytes, tmp_path: Path):
+    path = write(tmp_path / "x.jsonl", GOOD)
+    path.write_bytes(path.read_bytes() + end)
+    source = open_source(path)
+    assert len(list(source)) == 1
+    assert "line 2, the last, is no whole JSON" in source.warnings[-1]
+
+
+@pytest.mark.parametrize("data", [json.dumps(GOOD), f"[{json.dumps(GOOD)}]"])
+def test_blank_lines_without_end_come_first(data: str, tmp_path: Path):
+    path = tmp_path / "x.jsonl"
+    path.write_text("\n" * 70_000 + data)
+    assert len(read(path)) == 1
+
+
+@pytest.mark.parametrize("value", [{"a": 1}, [1], []])
+@pytest.mark.parametrize("column", ["id", "request_id", "category", "model", "tokenizer"])
+def test_words_that_are_none(column: str, value: Any, tmp_path: Path):
+    message = refused(write(tmp_path / "x.jsonl", GOOD, {**GOOD, column: value}))
+    assert f"line 2: `{column}` is" in message and "it must be text or a number" in message
+
+
+def test_limits_beyond_what_counts_are_none(tmp_path: Path):
+    (request,) = read(write(tmp_path / "x.jsonl", {**GOOD, "max_tokens": 2**40, "max_model_len": 2**31}))
+    assert (request.max_tokens, request.max_model_len) == (UNLIMITED, UNLIMITED)
+
+
+def test_a_file_that_is_gone_is_not_counted(tmp_path: Path):
+    path = write(tmp_path / "x.jsonl", GOOD)
+    source = open_source(path)
+    path.unlink()
+    assert source.expected is None
 
 
 def test_no_file(tmp_path: Path):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tracemalloc
+from decimal import Decimal
 from pathlib import Path
 
 import numpy as np
@@ -123,3 +124,55 @@ def test_memory_is_that_of_a_few_requests_and_not_of_the_file(tmp_path: Path):
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert most < 6_000_000 and peak < 3_000_000
+
+
+ODD = {
+    "nanoseconds": (pa.array([2**62 + 1], pa.timestamp("ns")), "2116-02-20 23:53:38.427387905"),
+    "a long duration": (pa.array([2**62], pa.duration("ms")), str(2**62)),
+    "a decimal": (pa.array([Decimal("1.5")]), "1.5"),
+    "bytes": (pa.array([b"abc"]), "abc"),
+    "a dictionary": (pa.array(["a"]).dictionary_encode(), "a"),
+    "a number": (pa.array([7]), "7"),
+    "true": (pa.array([True]), "True"),
+}
+
+
+@pytest.mark.parametrize("name", ODD)
+def test_words_of_any_scalar_type(name: str, tmp_path: Path):
+    column, word = ODD[name]
+    (request,) = open_source(
+        write(tmp_path / "x", {"token_ids": ids([1]), "id": column, "category": column, "model": column})
+    )
+    assert (request.id, request.category) == (word, word)
+
+
+@pytest.mark.parametrize("column", ["id", "category", "model"])
+@pytest.mark.parametrize(
+    "values",
+    [pa.array([1], pa.timestamp("ms", tz="Mars/Olympus")), pa.array([b"\xff"])],
+    ids=["zone", "bytes"],
+)
+def test_words_that_cannot_be_read_name_the_column(column: str, values: pa.Array, tmp_path: Path):
+    message = refused(write(tmp_path / "x", {"token_ids": ids([1]), column: values}))
+    assert f"`{column}` holds {values.type} that cannot be read" in message and "make it text" in message
+
+
+def test_a_limit_that_is_a_time_names_the_column(tmp_path: Path):
+    times = pa.array([2**62 + 1], pa.timestamp("ns"))
+    assert "`max_tokens` holds timestamp[ns]" in refused(
+        write(tmp_path / "x", {"token_ids": ids([1]), "max_tokens": times})
+    )
+
+
+@pytest.mark.parametrize("column", ["id", "category", "model"])
+@pytest.mark.parametrize("values", [pa.array([{"a": 1}]), pa.array([["a"]])], ids=["struct", "list"])
+def test_words_that_are_containers(column: str, values: pa.Array, tmp_path: Path):
+    message = refused(write(tmp_path / "x", {"token_ids": ids([1]), column: values}))
+    assert f"row 1: `{column}` is" in message and "it must be text or a number" in message
+
+
+def test_a_file_that_is_gone_is_not_counted(tmp_path: Path):
+    path = write(tmp_path / "x", {"token_ids": ids([1])})
+    source = open_source(path)
+    path.unlink()
+    assert source.expected is None

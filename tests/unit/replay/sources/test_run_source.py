@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from breakeven.drafters.tokens import UNLIMITED
 from breakeven.errors import RunFormatError, UsageError
 from breakeven.replay.sources import open_source
 from breakeven.trace.journal import RunWriter
@@ -199,3 +200,19 @@ def test_text_and_a_tokenizer(tmp_path: Path):
     assert first.prompt.tolist() == [2, 0] and first.output.tolist() == [1, 1, 3] and first.answer_from == 2
     assert second.output.tolist() == [1, 3] and source.skipped == {"repeat with the same output": 1}
     assert source.origin.ids == "tokenizer" and len(source.warnings) == 2
+
+
+def test_llamacpp_whose_tokenizer_gave_none_is_not_told_that_its_version_is_old(tmp_path: Path):
+    path = a_run(tmp_path / "r", recorded(0, output_token_ids=None), server=ServerInfo("llama.cpp"))
+    with pytest.raises(UsageError, match="with this version"):
+        open_source(path)
+    write_tokens(path, Header("server tokenizer", "it timed out"), [])
+    with pytest.raises(UsageError, match=r"it timed out.*: measure again, or name") as caught:
+        open_source(path)
+    assert "with this version" not in str(caught.value)
+
+
+def test_limits_beyond_what_counts_are_none(tmp_path: Path):
+    server = ServerInfo("vllm", flags={"max_model_len": 2**40})
+    (request,) = open_source(a_run(tmp_path / "r", recorded(0, 5, max_tokens=2**40), server=server))
+    assert (request.max_tokens, request.max_model_len) == (UNLIMITED, UNLIMITED)

@@ -1,0 +1,75 @@
+"""A calibration on a terminal: the measured points, the fit, and what it says of verification."""
+
+from __future__ import annotations
+
+from rich.console import Console
+
+from breakeven.cost.calibration import Calibration
+from breakeven.cost.curve import Curve
+from breakeven.report.terminal import print_grid, say
+from breakeven.report.text import line
+from breakeven.units import ABSENT, change, milliseconds, ratio, share
+
+DEFINITION = (
+    "step = median time per token of replies while exactly so many were being decoded: ramp, drain and "
+    "prefill are left out by the times of the events; n = stretches of about 8 steps; interval: 95 %, "
+    "bootstrap over them"
+)
+WINDOWS = (1, 3, 5, 7)
+"""Draft tokens of which the cost is spelled out."""
+
+
+def print_calibration(calibration: Calibration, path: str, console: Console) -> None:
+    """The table, the fit in words, the cost of a few windows, and every warning."""
+    server = " ".join(filter(None, (calibration.server.engine, calibration.server.version)))
+    of = ", ".join(filter(None, (calibration.model, server)))
+    say(console, f"{line(of or calibration.url, 300)}: a decode step by the tokens in it", "bold")
+    curve = calibration.fitted()
+    console.print()
+    _print_points(calibration, curve, console)
+    say(console, DEFINITION, "dim")
+    console.print()
+    if curve is not None:
+        say(console, _windows(curve))
+        say(console, _straight(curve))
+    for warning in calibration.warnings():
+        say(console, f"! {line(warning, 1000)}", "yellow")
+    say(console, f"Calibration: {line(path, 500)}", wrap=False)
+
+
+def _print_points(calibration: Calibration, curve: Curve | None, console: Console) -> None:
+    fitted = {knot.tokens: knot.step_s for knot in curve.knots} if curve else {}
+    rows = {
+        str(point.concurrency): (
+            milliseconds(point.step_s),
+            f"{milliseconds(point.low_s)} – {milliseconds(point.high_s)}",
+            str(point.n),
+            milliseconds(fitted.get(point.concurrency)),
+            ABSENT if curve is None else f"{change(point.step_s / calibration.points[0].step_s)}",
+        )
+        for point in calibration.points
+    }
+    if rows:
+        print_grid("concurrency", ("step ms", "interval", "n", "fit ms", "to 1"), rows, console)
+
+
+def _windows(curve: Curve) -> str:
+    """`Verifying a draft costs, in plain steps: 1 token 1.02×, 3 tokens 1.08× (1.05 to 1.11)`."""
+    plain_s = curve.knots[0].step_s
+    costs = []
+    for window in WINDOWS:
+        if curve.warning(window + 1) is None:
+            step_s, low_s, high_s = (value / plain_s for value in curve.step_seconds(window + 1))
+            costs.append(f"{window}: {ratio(step_s)} ({ratio(low_s)} to {ratio(high_s)})")
+    return (
+        f"A step that verifies a draft of one sequence, in plain steps, by draft tokens: {'; '.join(costs)}."
+    )
+
+
+def _straight(curve: Curve) -> str:
+    straight = curve.line
+    return (
+        f"Straight line: {milliseconds(straight.a_s)} ms + {straight.b_s * 1e3:.3f} ms per token; off by "
+        f"{share(straight.residual)} (root mean square), at most {change(1 + straight.worst)} at "
+        f"{straight.worst_at}. The piecewise curve is what is used."
+    )
