@@ -27,6 +27,7 @@ bench: $(VENV)/.dev
 	$(BIN)/python benchmarks/client.py
 	$(BIN)/python benchmarks/replay.py
 	$(BIN)/python benchmarks/replay_memory.py
+	$(BIN)/python benchmarks/published.py
 	$(BIN)/python benchmarks/memory.py
 	$(BIN)/python benchmarks/power.py
 	$(BIN)/python benchmarks/fuzz.py

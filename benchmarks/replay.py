@@ -30,7 +30,7 @@ import numpy as np
 import orjson
 from replay_corpus import PROMPT_TOKENS, REQUEST_TOKENS, corpus
 
-from breakeven.drafters._jit import COMPILED
+from breakeven.drafters.compiler import COMPILED
 from breakeven.drafters.registry import make_drafter
 from breakeven.drafters.tokens import Tokens
 from breakeven.drafters.vllm_ngram import VllmNgram, VllmNgramSettings

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from breakeven.drafters._jit import COMPILED
+from breakeven.drafters.compiler import COMPILED
 from breakeven.drafters.registry import make_drafter
 from breakeven.drafters.tokens import Tokens, flat
 from breakeven.replay.steps import table_of

@@ -57,7 +57,7 @@ def calibrate_verb(url: str, **values: Any) -> int:
     plan = _plan(values)
     endpoint = options.endpoint(values, url)
     out = options.new_run_dir("calibrate", values["out"])
-    with _keeping(out / FILE), progress("calibrate", plan.total_steps(), stderr()) as ticker:
+    with _keeping(out / FILE), progress("calibrate, decode steps", plan.total_steps(), stderr()) as ticker:
         found = run(
             calibrate(
                 endpoint,
@@ -109,7 +109,7 @@ def _keeping(file: Path) -> Iterator[None]:
     try:
         yield
     except (BreakevenError, KeyboardInterrupt) as error:
-        if file.exists():
+        if not isinstance(error, UsageError) and file.exists():
             error.add_note(f"the points measured so far are in {file}")
         raise
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout
@@ -171,21 +170,16 @@ def _not_applied(grid: Sequence[Setting], asked: Mapping[str, Any]) -> Iterator[
 
 def _say_how_fast(names: Sequence[str]) -> None:
     """Before the work, what makes it slow: loops that are not compiled, or not yet."""
-    from breakeven.drafters import _jit
+    from breakeven.drafters.compiler import COMPILED, compiles_first
     from breakeven.drafters.registry import drafter_class
     from breakeven.replay.run import SLOW
 
     if not any(drafter_class(name).compiled for name in dict.fromkeys(names)):
         return
-    if not _jit.COMPILED:
+    if not COMPILED:
         click.echo(f"! {SLOW}", err=True)
-    elif not _has_machine_code(_jit._cache_folder(os.environ.get("NUMBA_CACHE_DIR", ""))):
+    elif compiles_first():
         click.echo(COMPILING, err=True)
-
-
-def _has_machine_code(folder: Path | None) -> bool:
-    """Whether numba's index of some compiled function is in it."""
-    return folder is not None and next(folder.rglob("*.nbi"), None) is not None
 
 
 def _open(path: Path, values: Mapping[str, Any]) -> Source:

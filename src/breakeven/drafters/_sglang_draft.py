@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from breakeven.drafters._jit import kernel
 from breakeven.drafters._sglang_trie import CHILD, NEXT, TOKEN, USES, Floats, Int32s
+from breakeven.drafters.compiler import kernel
 
 
 @kernel

@@ -16,7 +16,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from breakeven.drafters._jit import kernel
+from breakeven.drafters.compiler import kernel
 
 Int32s = NDArray[np.int32]
 Int64s = NDArray[np.int64]

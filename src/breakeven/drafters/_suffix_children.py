@@ -8,7 +8,6 @@ falls, the child moves behind its group, before the next lower one.
 
 from __future__ import annotations
 
-from breakeven.drafters._jit import inlined, lean_kernel
 from breakeven.drafters._suffix_arrays import (
     CHAIN,
     EDGE_COUNT,
@@ -28,6 +27,7 @@ from breakeven.drafters._suffix_arrays import (
     TOKEN,
     TreeArrays,
 )
+from breakeven.drafters.compiler import inlined, lean_kernel
 
 ABSENT, FIRST = -1, 0
 """What find_child returns other than an edge."""

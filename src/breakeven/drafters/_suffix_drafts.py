@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from breakeven.drafters._jit import inlined, lean_kernel
 from breakeven.drafters._suffix_arrays import (
     ACTIVE,
     ACTIVE_DEPTH,
@@ -23,6 +22,7 @@ from breakeven.drafters._suffix_arrays import (
     TreeArrays,
 )
 from breakeven.drafters._suffix_nodes import append, look_up, suffix_node
+from breakeven.drafters.compiler import inlined, lean_kernel
 
 Ids = NDArray[np.int32]
 

@@ -14,7 +14,6 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from breakeven.drafters._jit import inlined, lean_kernel
 from breakeven.drafters._suffix_arrays import (
     ACTIVE,
     ACTIVE_DEPTH,
@@ -52,6 +51,7 @@ from breakeven.drafters._suffix_children import (
     raise_child,
     slot_of,
 )
+from breakeven.drafters.compiler import inlined, lean_kernel
 
 
 @lean_kernel

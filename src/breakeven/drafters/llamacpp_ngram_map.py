@@ -21,8 +21,8 @@ from typing import Any, ClassVar, TypeVar
 import numpy as np
 
 from breakeven.drafters import llamacpp_common
-from breakeven.drafters._jit import kernel
 from breakeven.drafters.base import Drafter, Ids, Limits
+from breakeven.drafters.compiler import kernel
 from breakeven.drafters.settings import Settings, setting
 
 BUCKETS = 2**18

@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 
 from breakeven.drafters import llamacpp_common
-from breakeven.drafters._jit import kernel
 from breakeven.drafters.base import Drafter, Ids, Limits
+from breakeven.drafters.compiler import kernel
 from breakeven.drafters.settings import Settings, setting
 
 SLOTS = 2**22

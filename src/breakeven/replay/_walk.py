@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from breakeven.drafters._jit import kernel
+from breakeven.drafters.compiler import kernel
 
 
 @kernel

@@ -9,8 +9,8 @@ from functools import partial
 from typing import Any
 
 from breakeven.acceptance.record import Acceptance, nothing
-from breakeven.drafters._jit import COMPILED
 from breakeven.drafters.base import Drafter, TableDrafter
+from breakeven.drafters.compiler import COMPILED
 from breakeven.drafters.recorded import Recorded, no_source
 from breakeven.drafters.registry import make_drafter
 from breakeven.errors import UsageError

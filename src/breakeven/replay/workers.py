@@ -69,10 +69,12 @@ class Processes:
         executor = ProcessPoolExecutor(self.jobs, multiprocessing.get_context("spawn"), _begin)
         try:
             yield from in_order(partial(_submitted, executor, work), items, self.jobs * AHEAD)
+            executor.shutdown()
         except BrokenProcessPool as error:
             raise UsageError(ENDED) from error
-        finally:
-            _end(executor)
+        except BaseException:
+            _end_now(executor)
+            raise
 
 
 def _begin() -> None:
@@ -99,8 +101,8 @@ def _submitted(executor: Executor, work: Callable[[A], B], item: A) -> Future[B]
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _end(executor: ProcessPoolExecutor) -> None:
-    """Idle processes end in order; those at work are for results that nobody waits for any more."""
+def _end_now(executor: ProcessPoolExecutor) -> None:
+    """Nobody waits for the results any more."""
     processes = list((executor._processes or {}).values())
     executor.shutdown(wait=False, cancel_futures=True)
     for process in processes:

@@ -45,7 +45,7 @@ def _print_points(calibration: Calibration, curve: Curve | None, console: Consol
             f"{milliseconds(point.low_s)} – {milliseconds(point.high_s)}",
             str(point.n),
             milliseconds(fitted.get(point.concurrency)),
-            ABSENT if curve is None else f"{change(point.step_s / calibration.points[0].step_s)}",
+            ABSENT if curve is None else change(point.step_s / calibration.points[0].step_s),
         )
         for point in calibration.points
     }
@@ -54,13 +54,11 @@ def _print_points(calibration: Calibration, curve: Curve | None, console: Consol
 
 
 def _windows(curve: Curve) -> str:
-    """`Verifying a draft costs, in plain steps: 1 token 1.02×, 3 tokens 1.08× (1.05 to 1.11)`."""
-    plain_s = curve.knots[0].step_s
     costs = []
     for window in WINDOWS:
         if curve.warning(window + 1) is None:
-            step_s, low_s, high_s = (value / plain_s for value in curve.step_seconds(window + 1))
-            costs.append(f"{window}: {ratio(step_s)} ({ratio(low_s)} to {ratio(high_s)})")
+            cost, low, high = curve.relative(window + 1)
+            costs.append(f"{window}: {ratio(cost)} ({ratio(low)} to {ratio(high)})")
     return (
         f"A step that verifies a draft of one sequence, in plain steps, by draft tokens: {'; '.join(costs)}."
     )
@@ -68,8 +66,10 @@ def _windows(curve: Curve) -> str:
 
 def _straight(curve: Curve) -> str:
     straight = curve.line
+    sign = "−" if straight.b_s < 0 else "+"
+    slope = f"{sign} {abs(straight.b_s) * 1e3:.3g} ms per token"
+    off = f"{share(straight.residual)} (root mean square), at most {change(1 + straight.worst)}"
     return (
-        f"Straight line: {milliseconds(straight.a_s)} ms + {straight.b_s * 1e3:.3f} ms per token; off by "
-        f"{share(straight.residual)} (root mean square), at most {change(1 + straight.worst)} at "
-        f"{straight.worst_at}. The piecewise curve is what is used."
+        f"Straight line: {milliseconds(straight.a_s)} ms {slope}; off by {off} at {straight.worst_at}. "
+        "The piecewise curve is what is used."
     )

@@ -120,7 +120,7 @@ def test_flags():
 
 SCRIPT = """
 import numpy as np
-from breakeven.drafters._jit import COMPILED
+from breakeven.drafters.compiler import COMPILED
 from breakeven.drafters.base import Limits
 from breakeven.drafters.registry import make_drafter
 text = np.random.default_rng(3).integers(0, 4, 160).astype(np.int32)

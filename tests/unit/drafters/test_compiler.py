@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from breakeven.drafters._jit import COMPILED
+from breakeven.drafters.compiler import COMPILED
 
 PACKAGE = Path(__file__).parents[3] / "src" / "breakeven"
 pytestmark = pytest.mark.skipif(not COMPILED, reason="numba is not installed")

@@ -24,6 +24,12 @@ LEAN: dict[str, Any] = {"nogil": True, "_nrt": False}
 """For loops that make no array: without numba's runtime no references are counted, most of their time."""
 
 
+def compiles_first() -> bool:
+    """Whether the loops are still to be compiled: nothing of these sources is kept yet."""
+    folder = _cache_folder(os.environ.get("NUMBA_CACHE_DIR", "")) if COMPILED else None
+    return COMPILED and (folder is None or next(folder.rglob("*.nbi"), None) is None)
+
+
 def kernel(function: F) -> F:
     """Compile a loop over arrays; its machine code is kept on disk."""
     return _compiled(function, PLAIN) if COMPILED else function

@@ -1,0 +1,232 @@
+"""Calibration: the points measured of one server, and calibration.json, which keeps them.
+
+Format history (`version` in the file; every older format still loads):
+    1  0.1.0  the first
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, Literal
+
+import orjson
+
+from breakeven.cost.curve import LEAST_POINTS, Curve, CurvePoint
+from breakeven.errors import UsageError
+from breakeven.trace.files import storing, write_atomically
+from breakeven.trace.meta import ServerInfo
+from breakeven.trace.rows import dump_json
+from breakeven.trace.typed import check_types
+
+FILE = "calibration.json"
+VERSION = 1
+MOE_BOUND = (
+    "for a mixture of experts the curve is an upper bound of the cost of verification: different sequences "
+    "share fewer experts than neighbouring tokens of one text"
+)
+MAYBE_MOE = f"whether the model is a mixture of experts is not known: {MOE_BOUND}"
+MEASURE_AGAIN = "type  breakeven calibrate URL"
+
+
+@dataclass(frozen=True, slots=True)
+class Calibration:
+    """What was measured of which server. `server` and `model` tell whether a run is of the same one."""
+
+    created: str
+    """ISO 8601, UTC."""
+    breakeven_version: str
+    url: str
+    """Without credentials and query."""
+    api: Literal["chat", "completions"]
+    model: str | None
+    server: ServerInfo
+    workload: str
+    max_tokens: int
+    moe: bool | None
+    points: tuple[CurvePoint, ...] = ()
+    """By concurrency, each once."""
+    complete: bool = False
+    """Whether every concurrency that was asked has had its turn."""
+    notes: tuple[str, ...] = ()
+    """What went wrong while measuring, each a sentence."""
+    version: int = VERSION
+
+    def curve(self) -> Curve:
+        """The fitted curve. Raises UsageError where there are too few points."""
+        return Curve(self.points, self.moe)
+
+    def fitted(self) -> Curve | None:
+        """The fitted curve, or None where the points do not allow one."""
+        try:
+            return self.curve()
+        except UsageError:
+            return None
+
+    def warnings(self) -> tuple[str, ...]:
+        """All that qualifies the figures: the measuring, each point, the fit, and experts."""
+        doubts = [f"at concurrency {p.concurrency}: {why}" for p in self.points for why in p.reasons]
+        curve = self.fitted()
+        bound = {True: (MOE_BOUND,), None: (MAYBE_MOE,), False: ()}[self.moe]
+        return (*self.notes, *doubts, *(curve.warnings() if curve else ()), *bound)
+
+
+def save_calibration(calibration: Calibration, path: Path) -> None:
+    """Replaces the file as a whole. Raises StorageError."""
+    data = dump_json(calibration_to_json(calibration), orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
+    with storing(path.parent):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(path, lambda partial: _write(partial, data))
+
+
+def _write(path: Path, data: bytes) -> None:
+    path.write_bytes(data)
+
+
+def load_calibration(path: Path) -> Calibration:
+    """A calibration.json, or the folder that holds one. Raises UsageError for anything else.
+
+    The fit in the file is for readers; it is made again from the points.
+    """
+    file = path / FILE if path.is_dir() else path
+    try:
+        value = orjson.loads(file.read_bytes())
+    except OSError as error:
+        raise UsageError(f"cannot read {file} ({error.strerror}): {MEASURE_AGAIN}") from error
+    except orjson.JSONDecodeError as error:
+        raise UsageError(f"{file} is no JSON (line {error.lineno}): {MEASURE_AGAIN}") from error
+    if not isinstance(value, Mapping) or type(value.get("version")) is not int or "points" not in value:
+        raise UsageError(f"{file} is no calibration: {MEASURE_AGAIN}")
+    if value["version"] > VERSION:
+        raise UsageError(
+            f"{file} has format {value['version']}, and this version reads up to {VERSION}: "
+            "type  pip install -U breakeven"
+        )
+    try:
+        return _calibration(value)
+    except (AttributeError, KeyError, TypeError, ValueError) as error:
+        raise UsageError(f"{file} is damaged ({error}): {MEASURE_AGAIN}") from error
+
+
+def calibration_to_json(calibration: Calibration) -> dict[str, Any]:
+    """What load_calibration reads, and the fit. Times in ms; `absent` has a reason beside each null."""
+    curve = calibration.fitted()
+    values = {
+        "version": calibration.version,
+        "created": calibration.created,
+        "breakeven_version": calibration.breakeven_version,
+        "url": calibration.url,
+        "api": calibration.api,
+        "model": calibration.model,
+        "server": _server_to_json(calibration.server),
+        "workload": calibration.workload,
+        "max_tokens": calibration.max_tokens,
+        "moe": calibration.moe,
+        "complete": calibration.complete,
+        "points": [_point_to_json(point) for point in calibration.points],
+        "fit": None if curve is None else _fit_to_json(curve),
+        "notes": list(calibration.notes),
+        "warnings": list(calibration.warnings()),
+    }
+    return {**values, "absent": {key: _WHY[key] for key in _WHY if values[key] is None}}
+
+
+_WHY = {
+    "model": "the server serves one without a name",
+    "moe": "not said: type --moe or --dense",
+    "fit": f"a curve needs {LEAST_POINTS} points, the first at concurrency 1",
+}
+_UNSAID = "the server does not say"
+_NO_PROMPT_COUNT = "the server does not count prompt tokens"
+
+
+def _server_to_json(server: ServerInfo) -> dict[str, Any]:
+    values = asdict(server)
+    extra = values.pop("extra")
+    return {**values, **extra, "absent": {key: _UNSAID for key, value in values.items() if value is None}}
+
+
+def _point_to_json(point: CurvePoint) -> dict[str, Any]:
+    absent = {"context_tokens": _NO_PROMPT_COUNT} if point.context_tokens is None else {}
+    return {
+        "concurrency": point.concurrency,
+        "step_ms": point.step_s * 1e3,
+        "n": point.n,
+        "low": point.low_s * 1e3,
+        "high": point.high_s * 1e3,
+        "requests": point.requests,
+        "errors": point.errors,
+        "context_tokens": point.context_tokens,
+        "reasons": list(point.reasons),
+        "absent": absent,
+    }
+
+
+def _fit_to_json(curve: Curve) -> dict[str, Any]:
+    line = curve.line
+    return {
+        "model": "monotone piecewise linear",
+        "monotone": not curve.falls(),
+        "knots": [
+            {"tokens": k.tokens, "step_ms": k.step_s * 1e3, "low": k.low_s * 1e3, "high": k.high_s * 1e3}
+            for k in curve.knots
+        ],
+        "line": {
+            "a_ms": line.a_s * 1e3,
+            "b_ms_per_token": line.b_s * 1e3,
+            "residual": line.residual,
+            "worst": line.worst,
+            "worst_at": line.worst_at,
+        },
+    }
+
+
+def _calibration(value: Mapping[str, Any]) -> Calibration:
+    points = tuple(_point(one) for one in value["points"])
+    for a, b in pairwise(points):
+        if b.concurrency <= a.concurrency:
+            raise ValueError(f"concurrency {b.concurrency} after {a.concurrency}")
+    return check_types(
+        Calibration(
+            created=value["created"],
+            breakeven_version=value["breakeven_version"],
+            url=value["url"],
+            api=value["api"],
+            model=value["model"],
+            server=_server(value["server"]),
+            workload=value["workload"],
+            max_tokens=value["max_tokens"],
+            moe=value["moe"],
+            points=points,
+            complete=value["complete"],
+            notes=tuple(value["notes"]),
+            version=value["version"],
+        )
+    )
+
+
+def _server(value: Mapping[str, Any]) -> ServerInfo:
+    known = {name: value[name] for name in ("engine", "version", "flags")}
+    extra = {name: item for name, item in value.items() if name not in (*known, "absent")}
+    return check_types(ServerInfo(**known, extra=extra))
+
+
+def _point(value: Mapping[str, Any]) -> CurvePoint:
+    point = check_types(
+        CurvePoint(
+            concurrency=value["concurrency"],
+            step_s=value["step_ms"] / 1e3,
+            low_s=value["low"] / 1e3,
+            high_s=value["high"] / 1e3,
+            n=value["n"],
+            requests=value["requests"],
+            errors=value["errors"],
+            context_tokens=value["context_tokens"],
+            reasons=tuple(value["reasons"]),
+        )
+    )
+    if not 0 < point.low_s <= point.step_s <= point.high_s:
+        raise ValueError(f"the point at concurrency {point.concurrency} has times out of order")
+    return point

@@ -1,0 +1,71 @@
+"""`breakeven calibrate`: what it refuses before it asks anything, and how it reports."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from breakeven.cli.calibrate import calibrate_verb
+from breakeven.cost.calibration import FILE, load_calibration
+from breakeven.errors import UsageError, WorkloadError
+from breakeven.servers.fake import FakeServer, Script
+
+SCRIPT = Script(ttft_s=0.005, tpot_s=0.003, n_tokens=400)
+NOWHERE = "http://127.0.0.1:9"
+
+
+def calibrated(*words: object) -> Result:
+    return CliRunner().invoke(calibrate_verb, list(map(str, words)), catch_exceptions=False)
+
+
+def test_two_points_are_refused_before_a_server_is_asked():
+    with pytest.raises(UsageError, match="up to 2 there are 2: type --max-concurrency 4"):
+        calibrated(NOWHERE, "--max-concurrency", 2)
+
+
+def test_a_folder_in_use_is_refused(tmp_path: Path):
+    (tmp_path / "mine").write_text("")
+    with pytest.raises(UsageError, match="is in use"):
+        calibrated(NOWHERE, "--out", tmp_path)
+
+
+def test_unknown_prompts_are_refused():
+    with pytest.raises(WorkloadError, match="no built-in set"):
+        calibrated(NOWHERE, "--prompts", "none-such")
+
+
+def test_a_url_is_needed():
+    assert calibrated().exit_code == 2
+
+
+def test_json_is_the_file_and_its_path(tmp_path: Path):
+    words = ("--max-concurrency", 3, "--quick", "--max-tokens", 40, "--dense", "--json")
+    with FakeServer(SCRIPT).in_thread() as server:
+        done = calibrated(server.url, *words, "--out", tmp_path / "out")
+    assert done.exit_code == 0
+    shown = json.loads(done.stdout)
+    assert shown.keys() >= {"path", "server", "points", "fit", "warnings", "definitions", "absent"}
+    assert shown["path"] == str(tmp_path / "out" / FILE)
+    kept = json.loads((tmp_path / "out" / FILE).read_text())
+    assert {key: shown[key] for key in kept} == kept
+    assert [point["concurrency"] for point in shown["points"]] == [1, 2, 3] and shown["moe"] is False
+
+
+def test_a_server_with_too_few_slots_has_no_curve_and_is_told_so(tmp_path: Path):
+    words = ("--max-concurrency", 4, "--quick", "--max-tokens", 40, "--out", tmp_path / "out")
+    told = r"decoded at most 1 at once.*--parallel.*calibration\.json"
+    with FakeServer(SCRIPT, slots=1).in_thread() as server, pytest.raises(UsageError, match=told):
+        calibrated(server.url, *words)
+    assert [point.concurrency for point in load_calibration(tmp_path / "out").points] == [1]
+
+
+def test_the_default_folder_is_a_run_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(tmp_path)
+    with FakeServer(SCRIPT).in_thread() as server:
+        done = calibrated(server.url, "--max-concurrency", 3, "--quick", "--max-tokens", 40)
+    (folder,) = (tmp_path / "runs").iterdir()
+    assert folder.name.startswith("calibrate-") and (folder / FILE).exists()
+    assert "Straight line" in done.stdout and "a decode step by the tokens in it" in done.stdout

@@ -1,0 +1,176 @@
+"""Calibrate: one closed loop after the other against the fake server, saved as it goes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from breakeven.client.endpoint import Endpoint
+from breakeven.cost.calibrate import CalibrationPlan, Watch, calibrate, concurrencies
+from breakeven.cost.calibration import FILE, Calibration, load_calibration
+from breakeven.errors import EndpointError, UsageError
+from breakeven.servers.fake import FakeServer, Script
+from breakeven.servers.fake.script import LLAMACPP, Answer, Speculation
+from breakeven.trace.records import RequestTrace
+from breakeven.trace.run import load_run
+from breakeven.workload.prompts import Prompt, Sampling, Workload
+
+PROMPTS = Workload("few", tuple(Prompt(f"p{i}", "c", text=f"prompt {i}", max_tokens=3) for i in range(4)))
+SCRIPT = Script(ttft_s=0.005, tpot_s=0.003, n_tokens=400)
+
+
+def plan(most: int = 3, max_tokens: int = 40, quick: bool = True) -> CalibrationPlan:
+    return CalibrationPlan(PROMPTS, Sampling(max_tokens), concurrencies(most), quick)
+
+
+class Paced(Watch):
+    """Sets the server's pace by the concurrency that begins, and looks at the file meanwhile."""
+
+    def __init__(self, out: Path, paces_s: dict[int, float]) -> None:
+        self.out, self.paces_s = out, paces_s
+        self.script = SCRIPT
+        self.saved: list[tuple[int, ...]] = []
+        self.seen: list[int] = []
+
+    def begins(self, concurrency: int) -> None:
+        self.script = replace(SCRIPT, tpot_s=self.paces_s.get(concurrency, SCRIPT.tpot_s))
+        if (self.out / FILE).exists():
+            kept = load_calibration(self.out)
+            self.saved.append(tuple(point.concurrency for point in kept.points))
+            assert not kept.complete
+
+    def asked(self, concurrency: int, trace: RequestTrace) -> None:
+        self.seen.append(concurrency)
+
+
+@contextmanager
+def served(script: Script, **how: int) -> Iterator[str]:
+    with FakeServer(script, dialect=script.dialect, **how).in_thread() as server:
+        yield server.url
+
+
+async def measured(url: str, out: Path, asked: CalibrationPlan | None = None) -> Calibration:
+    return await calibrate(Endpoint(url, api="completions"), asked or plan(), out)
+
+
+async def test_the_curve_is_that_of_the_server_and_is_saved_after_each_point(tmp_path: Path):
+    watch = Paced(tmp_path / "out", {1: 0.004, 2: 0.012, 3: 0.036})
+    with FakeServer(lambda _body, _index: watch.script).in_thread() as server:
+        endpoint = Endpoint(server.url, api="completions")
+        found = await calibrate(endpoint, plan(), tmp_path / "out", moe=True, watch=watch)
+    assert [point.concurrency for point in found.points] == [1, 2, 3]
+    for point in found.points:
+        assert point.step_s > 0.5 * watch.paces_s[point.concurrency]
+        assert point.low_s <= point.step_s <= point.high_s and point.errors == 0 and point.n >= 4
+    assert watch.saved == [(1,), (1, 2)] and watch.seen == [1] * 3 + [2] * 3 + [3] * 3
+    assert found.complete and found == load_calibration(tmp_path / "out")
+    assert (found.model, found.server.engine, found.url) == ("fake-model", "vllm", f"{server.url}/v1")
+    assert (found.moe, found.workload, found.max_tokens) == (True, "few", 40)
+
+
+async def test_each_point_leaves_a_run_of_replies_of_one_length(tmp_path: Path):
+    with served(SCRIPT) as url:
+        await measured(url, tmp_path)
+    run = load_run(tmp_path / "concurrency-3")
+    assert run.meta.schedule.concurrency == 3 and run.meta.warmup_requests == 1
+    assert {trace.max_tokens for trace in run.traces()} == {40}
+
+
+@pytest.mark.parametrize("script", [SCRIPT, replace(SCRIPT, dialect=LLAMACPP)])
+async def test_a_server_that_speculates_is_refused(script: Script, tmp_path: Path):
+    drafting = replace(script, speculation=Speculation(3, 0.5))
+    told = r"speculates .*needs the baseline.*--spec"
+    with served(drafting) as url:
+        with pytest.raises(UsageError, match=told):
+            await measured(url, tmp_path / "first")
+        assert [entry.name for entry in (tmp_path / "first").iterdir()] == ["concurrency-1"]
+        with pytest.raises(UsageError, match=told):
+            await measured(url, tmp_path / "second")
+    assert not (tmp_path / "second").exists()
+
+
+async def test_drafts_that_come_late_leave_no_calibration(tmp_path: Path):
+    drafting = replace(SCRIPT, speculation=Speculation(3, 0.5))
+    with (
+        FakeServer(lambda _body, index: SCRIPT if index < 4 else drafting).in_thread() as server,
+        pytest.raises(UsageError, match="the server speculates"),
+    ):
+        await measured(server.url, tmp_path)
+    assert (tmp_path / "concurrency-2").exists() and not (tmp_path / FILE).exists()
+
+
+async def test_counters_without_drafts_are_told(tmp_path: Path):
+    with served(replace(SCRIPT, speculation=Speculation(3, 0.5, draft_share=0.0))) as url:
+        found = await measured(url, tmp_path)
+    assert sum("speculation seems to be on" in note for note in found.notes) == 1
+
+
+async def test_bundled_tokens_are_told(tmp_path: Path):
+    with served(replace(SCRIPT, tokens_per_chunk=2)) as url:
+        found = await measured(url, tmp_path, plan(max_tokens=80))
+    assert "at concurrency 1 a chunk carries 2 tokens" in found.notes[0]
+
+
+async def test_it_ends_where_the_slots_do_and_says_so(tmp_path: Path):
+    with served(SCRIPT, slots=2) as url:
+        found = await measured(url, tmp_path, plan(6))
+    assert [point.concurrency for point in found.points] == [1, 2] and found.complete
+    assert found.fitted() is None
+    assert "decoded at most 2 at once" in found.notes[-1] and "--parallel" in found.notes[-1]
+    assert not (tmp_path / "concurrency-4").exists()
+
+
+async def test_replies_too_short_for_a_point_are_named(tmp_path: Path):
+    with served(SCRIPT) as url:
+        found = await measured(url, tmp_path, plan(max_tokens=3))
+    assert found.points == () and "raise --max-tokens" in found.notes[-1]
+
+
+async def test_errors_are_counted_and_named(tmp_path: Path):
+    broken = Script(answer=Answer(500, b'{"error": {"message": "out of luck"}}'))
+    with FakeServer(lambda _body, index: broken if index == 2 else SCRIPT).in_thread() as server:
+        found = await measured(server.url, tmp_path)
+    assert [point.errors for point in found.points] == [1, 0, 0]
+    assert "at concurrency 1 1 of 3 requests failed" in found.notes[0] and "out of luck" in found.notes[0]
+
+
+async def test_a_server_that_goes_away_leaves_the_points_before(tmp_path: Path):
+    gone = Script(answer=Answer(500, b"{}"))
+    with (
+        FakeServer(lambda _body, index: SCRIPT if index < 4 else gone).in_thread() as server,
+        pytest.raises(EndpointError),
+    ):
+        await measured(server.url, tmp_path)
+    kept = load_calibration(tmp_path)
+    assert [point.concurrency for point in kept.points] == [1] and not kept.complete
+
+
+def test_the_concurrencies():
+    assert concurrencies(16) == (1, 2, 3, 4, 6, 8, 12, 16)
+    assert concurrencies(20) == (1, 2, 3, 4, 6, 8, 12, 16, 20)
+    assert concurrencies(8, quick=True) == (1, 2, 4, 8)
+    assert concurrencies(1000)[-3:] == (192, 256, 1000)
+
+
+@pytest.mark.parametrize(("quick", "expected"), [(False, (6, 6, 8, 12)), (True, (3, 3, 4, 6))])
+def test_requests_of_a_point(quick: bool, expected: tuple[int, ...]):
+    asked = plan(6, quick=quick)
+    assert tuple(asked.measure_plan(c).requests for c in (1, 3, 4, 6)) == expected
+    assert (
+        asked.measure_plan(6).requests >= 6 and asked.measure_plan(1).workload.prompts[0].max_tokens is None
+    )
+
+
+def test_progress_counts_shared_steps():
+    asked = plan(3, max_tokens=60)
+    assert [asked.steps(c) for c in (1, 3, 100)] == [60, 20, 1]
+    assert asked.total_steps() == 3 * 60 + 3 * 30 + 3 * 20
+
+
+def test_two_concurrencies_are_no_curve():
+    with pytest.raises(UsageError, match="type --max-concurrency 4 or more"):
+        plan(2)

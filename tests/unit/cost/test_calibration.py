@@ -1,0 +1,129 @@
+"""calibration.json: what is written is read back, and nothing else is."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from breakeven.cost.calibration import FILE, Calibration, load_calibration, save_calibration
+from breakeven.cost.curve import CurvePoint
+from breakeven.errors import UsageError
+from breakeven.trace.run import ServerInfo
+
+POINTS = (
+    CurvePoint(1, 0.010, 0.0099, 0.0101, 24, 6, 0, 90.5),
+    CurvePoint(2, 0.012, 0.0118, 0.0123, 16, 6, 1, None, ("the client fell behind",)),
+    CurvePoint(4, 0.015, 0.0148, 0.0151, 16, 8, 0, 91.0),
+)
+CALIBRATION = Calibration(
+    created="2026-01-01T12:00:00+00:00",
+    breakeven_version="0.1.0",
+    url="http://127.0.0.1:8000/v1",
+    api="chat",
+    model="m",
+    server=ServerInfo("vllm", "0.32.0", {"max_model_len": 4096}, {"later": 1}),
+    workload="default",
+    max_tokens=128,
+    moe=True,
+    points=POINTS,
+    complete=True,
+    notes=("a note",),
+)
+
+
+def written(path: Path, **changes: Any) -> Path:
+    """A calibration.json with some keys changed."""
+    save_calibration(CALIBRATION, path / FILE)
+    value = json.loads((path / FILE).read_text())
+    (path / FILE).write_text(json.dumps({**value, **changes}))
+    return path / FILE
+
+
+@pytest.mark.parametrize("name", ["", FILE])
+def test_it_comes_back_as_it_was(name: str, tmp_path: Path):
+    save_calibration(CALIBRATION, tmp_path / FILE)
+    assert load_calibration(tmp_path / name) == CALIBRATION
+    assert [entry.name for entry in tmp_path.iterdir()] == [FILE]
+
+
+def test_the_file_has_the_points_in_ms_and_the_fit(tmp_path: Path):
+    value = json.loads(written(tmp_path).read_text())
+    first = value["points"][0]
+    assert {key: first[key] for key in ("concurrency", "step_ms", "n", "low", "high")} == {
+        "concurrency": 1, "step_ms": 10.0, "n": 24, "low": 9.9, "high": 10.1,
+    }  # fmt: skip
+    assert value["server"]["flags"] == {"max_model_len": 4096} and value["server"]["later"] == 1
+    assert [knot["tokens"] for knot in value["fit"]["knots"]] == [1, 2, 4] and value["fit"]["monotone"]
+    assert value["points"][1]["absent"]["context_tokens"]
+
+
+def test_too_few_points_have_no_fit_and_a_reason(tmp_path: Path):
+    save_calibration(replace(CALIBRATION, points=POINTS[:2], complete=False), tmp_path / FILE)
+    value = json.loads((tmp_path / FILE).read_text())
+    assert value["fit"] is None and "3 points" in value["absent"]["fit"] and value["complete"] is False
+    with pytest.raises(UsageError, match="2 measured points"):
+        load_calibration(tmp_path).curve()
+
+
+def test_warnings_hold_notes_doubts_and_what_experts_mean():
+    said = "; ".join(CALIBRATION.warnings())
+    assert "a note" in said and "at concurrency 2: the client fell behind" in said
+    assert "upper bound" in said and "not known" not in said
+    assert "not known" in replace(CALIBRATION, moe=None).warnings()[-1]
+    assert "upper bound" not in "; ".join(replace(CALIBRATION, moe=False).warnings())
+
+
+def test_the_fit_in_the_file_is_not_believed(tmp_path: Path):
+    assert load_calibration(written(tmp_path, fit={"model": "other"})).curve() == CALIBRATION.curve()
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"version": 2}, "pip install -U breakeven"),
+        ({"version": "1"}, "is no calibration"),
+        ({"points": ["x"]}, "is damaged"),
+        ({"points": 3}, "is damaged"),
+        ({"server": None}, "is damaged"),
+        ({"server": "vllm"}, "is damaged"),
+        ({"moe": "yes"}, "moe is 'yes'"),
+        ({"model": 7}, "model is '7'"),
+        ({"api": "grpc"}, "api is 'grpc'"),
+    ],
+)
+def test_what_no_calibration_holds_is_refused(changes: dict[str, Any], said: str, tmp_path: Path):
+    path = written(tmp_path, **changes)
+    with pytest.raises(UsageError, match=said):
+        load_calibration(path)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"step_ms": 0}, "times out of order"),
+        ({"low": 11.0}, "times out of order"),
+        ({"step_ms": "fast"}, "is damaged"),
+        ({"concurrency": 2}, "concurrency 2 after 2"),
+        ({"n": 1.5}, "n is '1.5'"),
+    ],
+)
+def test_an_impossible_point_is_refused(change: dict[str, Any], said: str, tmp_path: Path):
+    points = json.loads(written(tmp_path).read_text())["points"]
+    path = written(tmp_path, points=[{**points[0], **change}, *points[1:]])
+    with pytest.raises(UsageError, match=said):
+        load_calibration(path)
+
+
+def test_other_files_are_refused(tmp_path: Path):
+    with pytest.raises(UsageError, match="cannot read"):
+        load_calibration(tmp_path)
+    (tmp_path / FILE).write_text("{")
+    with pytest.raises(UsageError, match="is no JSON"):
+        load_calibration(tmp_path)
+    (tmp_path / FILE).write_text("[1]")
+    with pytest.raises(UsageError, match=r"is no calibration.*breakeven calibrate URL"):
+        load_calibration(tmp_path)

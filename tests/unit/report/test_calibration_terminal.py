@@ -1,0 +1,58 @@
+"""A calibration in words."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import replace
+
+import pytest
+from rich.console import Console
+
+from breakeven.cost.calibration import Calibration
+from breakeven.cost.curve import CurvePoint
+from breakeven.report.calibration_terminal import print_calibration
+from breakeven.trace.run import ServerInfo
+
+POINTS = tuple(
+    CurvePoint(c, ms / 1e3, ms / 1e3 * 0.99, ms / 1e3 * 1.01, 24)
+    for c, ms in ((1, 10.0), (2, 10.5), (4, 11.5), (8, 14.0))
+)
+CALIBRATION = Calibration(
+    "2026-01-01T12:00:00+00:00", "0.1.0", "http://h/v1", "chat", "some-model", ServerInfo("vllm", "0.32.0"),
+    "default", 128, True, POINTS, True,
+)  # fmt: skip
+
+
+def shown(calibration: Calibration, width: int = 100) -> str:
+    console = Console(file=io.StringIO(), width=width, highlight=False)
+    print_calibration(calibration, "runs/x/calibration.json", console)
+    text = console.file.getvalue()  # type: ignore[attr-defined]
+    assert all(len(line) <= width for line in text.splitlines())
+    return " ".join(text.split())
+
+
+@pytest.mark.parametrize("width", [60, 100])
+def test_points_windows_line_and_bound(width: int):
+    said = shown(CALIBRATION, width)
+    for words in (
+        "some-model, vllm 0.32.0",
+        "11.50",
+        "11.38 – 11.62",
+        "+15.0 %",
+        "3: 1.15× (1.13× to 1.17×)",
+        "ms per token; off by",
+        "upper bound of the cost of verification",
+        "Calibration: runs/x/calibration.json",
+    ):
+        assert words in said
+    assert "; 7: 1.40×" in said
+
+
+def test_without_a_fit_the_points_are_there():
+    said = shown(replace(CALIBRATION, points=POINTS[:2], moe=False))
+    assert "10.50" in said and "Straight line" not in said and "upper bound" not in said
+
+
+def test_nothing_that_a_server_says_reaches_the_terminal_raw():
+    said = shown(replace(CALIBRATION, model="\x1b[31mred\x1b]0;x\x07[bold]", notes=("\x1b[2Jgone",)))
+    assert "\x1b" not in said and "red[bold]" in said and "gone" in said
