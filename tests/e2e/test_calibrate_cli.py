@@ -12,8 +12,10 @@ from breakeven.servers.fake import FakeServer, Script
 from breakeven.trace.run import load_run
 from tests.e2e.command import Command, breakeven, soon, status_of
 
-SCRIPT = Script(ttft_s=0.02, tpot_s=0.005, n_tokens=400)
-SHORT = ("--quick", "--max-tokens", 40, "--max-concurrency", 3)
+SCRIPT = Script(ttft_s=0.02, tpot_s=0.010, n_tokens=400)
+SHORT = ("--quick", "--max-tokens", 64, "--max-concurrency", 3)
+ATTEMPTS = 5
+"""A step of the tiny model takes a tenth of a millisecond: on a busy machine no client keeps up with that."""
 LLAMA = LlamaSettings(threads=1, parallel=3, ctx_size=6144)
 
 
@@ -24,10 +26,10 @@ def test_a_curve_comes_out_and_progress_goes_to_stderr(tmp_path: Path) -> None:
     values = done.json()
     assert [point["concurrency"] for point in values["points"]] == [1, 2, 3]
     for point in values["points"]:
-        assert point["low"] <= point["step_ms"] <= point["high"] and point["step_ms"] > 2.5
+        assert point["low"] <= point["step_ms"] <= point["high"] and point["step_ms"] > 5
     assert [knot["tokens"] for knot in values["fit"]["knots"]] == [1, 2, 3]
     assert values["server"]["engine"] == "vllm" and values["complete"] is True
-    assert "calibrate, decode steps: 0 of 219 (concurrency 1)" in done.err
+    assert "calibrate, decode steps: 0 of 351 (concurrency 1)" in done.err
     table = breakeven("show", out / "concurrency-2").succeeded().out
     assert "Self-check" in table
 
@@ -54,13 +56,16 @@ def test_where_nothing_answers_nothing_is_written(tmp_path: Path) -> None:
 
 
 async def test_llama_cpp_with_slots_gives_a_curve(tiny_model: Path, tmp_path: Path) -> None:
-    out = tmp_path / "out"
     async with EmbeddedServer() as server:
         url = await server.start(tiny_model, LLAMA, "tiny", tmp_path / "engine.log")
         prompts = tmp_path / "prompts.jsonl"
         prompts.write_text("".join(f'{{"prompt": "once upon {i}"}}\n' for i in range(3)))
-        words = ("--prompts", prompts, "--api", "completions", "--max-concurrency", 3, "--max-tokens", 600)
-        values = breakeven("calibrate", url, *words, "--out", out, "--json").succeeded().json()
+        words = ("--prompts", prompts, "--api", "completions", "--max-concurrency", 3, "--max-tokens", 1500)
+        for out in (tmp_path / f"out-{attempt}" for attempt in range(ATTEMPTS)):
+            done = breakeven("calibrate", url, *words, "--out", out, "--json")
+            if done.code == 0:
+                break
+    values = done.succeeded().json()
     assert [point["concurrency"] for point in values["points"]] == [1, 2, 3]
     assert values["server"]["engine"] == "llama.cpp" and values["model"] == "tiny"
     for point in values["points"]:

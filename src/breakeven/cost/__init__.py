@@ -8,4 +8,7 @@ configs       Hugging Face config.json, its quantisation block included
 gguf_header   what a GGUF file says before its weights; gguf_geometry makes a geometry of it
 presets       geometries by name, and a geometry out of any of these files
 hardware      memory, bandwidth, arithmetic and links by name, with measured AllReduce times
+coverage      distinct experts that some tokens use
+step          what a decode step is, and an estimate of its time; modelled and anchored make one
+calibrate     the concurrency curve of a running baseline; stretches, calibration and curve are its parts
 """

@@ -21,7 +21,8 @@ from breakeven.cost.calibration import FILE, Calibration, save_calibration
 from breakeven.cost.curve import LEAST_POINTS, CurvePoint
 from breakeven.cost.stretches import point
 from breakeven.errors import UsageError
-from breakeven.measure import Asker, MeasurePlan, OnTrace, measure_endpoint
+from breakeven.latency.tokens import total
+from breakeven.measure import Asker, MeasurePlan, OnTrace, describe, measure_endpoint
 from breakeven.trace.records import Kind, RequestTrace
 from breakeven.trace.run import Run, RunMeta
 from breakeven.workload.prompts import Sampling, Workload
@@ -48,8 +49,8 @@ class CalibrationPlan:
     def __post_init__(self) -> None:
         if len(self.concurrencies) < LEAST_POINTS:
             raise UsageError(
-                f"a curve needs {LEAST_POINTS} points, up to {self.concurrencies[-1]} there are "
-                f"{len(self.concurrencies)}: type --max-concurrency 4 or more"
+                f"a curve needs {LEAST_POINTS} points, and there would be {len(self.concurrencies)}: "
+                "type --max-concurrency 4 or more"
             )
 
     def measure_plan(self, concurrency: int) -> MeasurePlan:
@@ -107,8 +108,7 @@ async def calibrate(
     `measure_endpoint` raises: the points measured until then are in the file.
     """
     heard = watch or Watch()
-    await _refuse_what_drafted_before(endpoint, plan.sampling, timeouts)
-    kept: Calibration | None = None
+    kept = await _begin(endpoint, plan, moe, timeouts)
     for concurrency in plan.concurrencies:
         heard.begins(concurrency)
         run = await measure_endpoint(
@@ -124,22 +124,27 @@ async def calibrate(
         except UsageError:
             (out / FILE).unlink(missing_ok=True)
             raise
-        kept = _with_point(kept or _begun(run.meta, plan, moe), run, traces, concurrency)
+        kept = _with_point(kept, run, traces, concurrency)
         save_calibration(kept, out / FILE)
         if (_peak(run.meta) or concurrency) < concurrency:
             break
-    if kept is None:
-        raise UsageError("no concurrency was named: type --max-concurrency 16")
     kept = replace(kept, complete=True)
     save_calibration(kept, out / FILE)
     return kept
 
 
-async def _refuse_what_drafted_before(endpoint: Endpoint, sampling: Sampling, timeouts: Timeouts) -> None:
-    """A server's counters are of its whole life, in which no engine switches speculation on or off."""
+async def _begin(
+    endpoint: Endpoint, plan: CalibrationPlan, moe: bool | None, timeouts: Timeouts
+) -> Calibration:
+    """A calibration without points yet, of the server that answers there.
+
+    Refuses one that ever drafted: its counters are of its whole life, in which no engine switches speculation
+    on or off.
+    """
     async with Pool() as pool:
-        asker = await Asker.find(pool, endpoint, sampling, timeouts)
+        asker = await Asker.find(pool, endpoint, plan.sampling, timeouts)
         refuse_speculation(await asker.page())
+        return _begun(describe(asker, plan.measure_plan(1)), plan, moe)
 
 
 def refuse_speculation(*counted: SpecCounters | None) -> None:
@@ -176,15 +181,21 @@ def _begun(meta: RunMeta, plan: CalibrationPlan, moe: bool | None) -> Calibratio
 
 def _with_point(kept: Calibration, run: Run, traces: Sequence[RequestTrace], concurrency: int) -> Calibration:
     check: dict[str, Any] = dict(run.meta.self_check or {})
-    lag_ms = (check.get("event_loop_lag_ms") or {}).get("p99")
     reasons = tuple(_advice(reason) for reason in check.get("reasons", ()))
-    found = point(traces, concurrency, reasons, (lag_ms or 0.0) / 1e3)
-    notes = [_failed(traces, concurrency), _bundles(traces, concurrency), _idle(run.meta)]
+    found = point(traces, concurrency, reasons, _lag_s(run.meta))
+    notes = [_failed(traces, concurrency), _bundles(traces, concurrency)]
+    notes += [_idle(run.meta), _uncounted(traces)]
     if found is None:
-        notes.append(_missing(concurrency, _peak(run.meta)))
+        notes.append(_missing(concurrency, _peak(run.meta), reasons))
     points: tuple[CurvePoint, ...] = kept.points if found is None else (*kept.points, found)
     said = dict.fromkeys((*kept.notes, *(note for note in notes if note)))
     return replace(kept, points=points, notes=tuple(said))
+
+
+def _lag_s(meta: RunMeta) -> float:
+    """How late the client read at times (p99); 0 where it was not seen."""
+    lag_ms = ((meta.self_check or {}).get("event_loop_lag_ms") or {}).get("p99")
+    return (lag_ms or 0.0) / 1e3
 
 
 def _peak(meta: RunMeta) -> int | None:
@@ -217,6 +228,15 @@ def _failed(traces: Sequence[RequestTrace], concurrency: int) -> str | None:
     return f"at concurrency {concurrency} {of}, the last with: {errors[-1]}"
 
 
+def _uncounted(traces: Sequence[RequestTrace]) -> str | None:
+    if not any(trace.error is None and total(trace).source == "chunks" for trace in traces):
+        return None
+    return (
+        "the server does not count tokens, each chunk was taken for one: where chunks carry several, a step "
+        "takes less than is said here"
+    )
+
+
 def _idle(meta: RunMeta) -> str | None:
     """vLLM counts drafts only where speculation is on; it takes its time also where nothing is drafted."""
     if meta.counters is None or meta.counters.source != ENGINE_NAMES["vllm"]:
@@ -227,14 +247,16 @@ def _idle(meta: RunMeta) -> str | None:
     )
 
 
-def _missing(concurrency: int, peak: int | None) -> str:
+def _missing(concurrency: int, peak: int | None, reasons: Sequence[str]) -> str:
     if peak is not None and peak < concurrency:
         return (
             f"concurrency {concurrency} and above have no point: the server decoded at most {peak} at once; "
             "give it more slots (llama.cpp: --parallel, vLLM: --max-num-seqs), or replies that outlast the "
             "prefill of the others (--max-tokens)"
         )
+    if reasons:
+        return f"concurrency {concurrency} has no point: {'; '.join(reasons)}"
     return (
-        f"concurrency {concurrency} has no point: all {concurrency} replies were decoded at once for too few "
-        "steps; raise --max-tokens"
+        f"concurrency {concurrency} has no point: with that many replies decoded at once there were too few "
+        "steps; raise --max-tokens, or where replies end by themselves add  --extra ignore_eos=true"
     )

@@ -49,7 +49,7 @@ class Calibration:
     points: tuple[CurvePoint, ...] = ()
     """By concurrency, each once."""
     complete: bool = False
-    """Whether every concurrency that was asked has had its turn."""
+    """Whether it came to its end: all concurrencies asked had their turn, or the server's slots ran out."""
     notes: tuple[str, ...] = ()
     """What went wrong while measuring, each a sentence."""
     version: int = VERSION
@@ -152,10 +152,10 @@ def _point_to_json(point: CurvePoint) -> dict[str, Any]:
     absent = {"context_tokens": _NO_PROMPT_COUNT} if point.context_tokens is None else {}
     return {
         "concurrency": point.concurrency,
-        "step_ms": point.step_s * 1e3,
+        "step_ms": _ms(point.step_s),
         "n": point.n,
-        "low": point.low_s * 1e3,
-        "high": point.high_s * 1e3,
+        "low": _ms(point.low_s),
+        "high": _ms(point.high_s),
         "requests": point.requests,
         "errors": point.errors,
         "context_tokens": point.context_tokens,
@@ -164,13 +164,22 @@ def _point_to_json(point: CurvePoint) -> dict[str, Any]:
     }
 
 
+def _ms(seconds: float) -> float:
+    """To the nanosecond, as points are: so a file gives the same point again."""
+    return round(seconds * 1e3, 6)
+
+
+def _seconds(ms: float) -> float:
+    return round(ms / 1e3, 9)
+
+
 def _fit_to_json(curve: Curve) -> dict[str, Any]:
     line = curve.line
     return {
         "model": "monotone piecewise linear",
         "monotone": not curve.falls(),
         "knots": [
-            {"tokens": k.tokens, "step_ms": k.step_s * 1e3, "low": k.low_s * 1e3, "high": k.high_s * 1e3}
+            {"tokens": k.tokens, "step_ms": _ms(k.step_s), "low": _ms(k.low_s), "high": _ms(k.high_s)}
             for k in curve.knots
         ],
         "line": {
@@ -217,9 +226,9 @@ def _point(value: Mapping[str, Any]) -> CurvePoint:
     point = check_types(
         CurvePoint(
             concurrency=value["concurrency"],
-            step_s=value["step_ms"] / 1e3,
-            low_s=value["low"] / 1e3,
-            high_s=value["high"] / 1e3,
+            step_s=_seconds(value["step_ms"]),
+            low_s=_seconds(value["low"]),
+            high_s=_seconds(value["high"]),
             n=value["n"],
             requests=value["requests"],
             errors=value["errors"],

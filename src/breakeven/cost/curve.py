@@ -32,7 +32,7 @@ Z_95 = 1.959964
 
 @dataclass(frozen=True, slots=True)
 class CurvePoint:
-    """One measured concurrency."""
+    """One measured concurrency. Times are kept to the nanosecond."""
 
     concurrency: int
     step_s: float
@@ -47,6 +47,10 @@ class CurvePoint:
     """Mean length of a sequence half-way through its reply; None where the server does not count prompts."""
     reasons: tuple[str, ...] = ()
     """Why the client does not vouch for the point; empty if it kept up."""
+
+    def __post_init__(self) -> None:
+        for name in ("step_s", "low_s", "high_s"):
+            object.__setattr__(self, name, round(getattr(self, name), 9))
 
     @property
     def error(self) -> float:
@@ -83,8 +87,8 @@ class Curve:
     """A rising piecewise-linear curve through measured points, with the error it has everywhere.
 
     No shape is forced on it but that it never falls: isotonic regression (Ayer et al. 1955), weighted by the
-    points' errors. Where measured points do fall, a block of them takes its mean, and the error of the block
-    covers each one's interval: a kernel can really be slower at one size than at the next.
+    points' errors. Where measured points do fall, a block of them takes its mean, and each one's error covers
+    the mean's interval and its own: a kernel can really be slower at one size than at the next.
 
     Raises UsageError for fewer than LEAST_POINTS points, or none at one token.
     """
@@ -200,10 +204,11 @@ def _mean(block: Sequence[CurvePoint]) -> float:
 
 
 def _knot(point: CurvePoint, block: Sequence[CurvePoint]) -> Knot:
-    half = Z_95 * LEAST_ERROR
     step_s = _mean(block)
-    low_s = min(min(one.low_s, one.step_s * (1 - half)) for one in block)
-    high_s = max(max(one.high_s, one.step_s * (1 + half)) for one in block)
+    least = Z_95 * LEAST_ERROR
+    half_s = Z_95 * sum((one.error * one.step_s) ** -2 for one in block) ** -0.5
+    low_s = min(point.low_s, point.step_s * (1 - least), step_s - half_s)
+    high_s = max(point.high_s, point.step_s * (1 + least), step_s + half_s)
     return Knot(point.concurrency, step_s, low_s, high_s)
 
 

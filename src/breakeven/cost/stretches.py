@@ -5,13 +5,15 @@ waits, is in prefill, or has ended. That time is taken, and no other: the ramp a
 end and every prefill between two replies are left out by the events' own times. (Prefill of somebody else's
 requests cannot be seen from a client.)
 
-It is cut into stretches of about STEPS tokens of each reply. In each, a reply's time per token is
-(t_last − t_first) / tokens after the first read, and the stretch has the median of its replies, which take
-their steps together. Stretches, not replies, are what scatters independently: they are what is resampled.
+It is cut into stretches of about STEPS tokens of each reply, or more where the client lags. In each, a
+reply's time per token is (t_last − t_first) / tokens after the first read, and the stretch has the median of
+its replies, which take their steps together. Stretches, not replies, are what scatters independently: they
+are what is resampled.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby, pairwise
@@ -28,6 +30,10 @@ STEPS = 8
 """Long enough that a late read moves a stretch little, short enough that a few replies give dozens."""
 LEAST_STEPS = 4
 """Shorter spans of full concurrency are left out."""
+LAGS = 4
+"""A stretch lasts at least so many times the client's lag (p99). A client that reads late reads tokens in
+bursts, in which hardly any time passes: a stretch as short as that would make a step far too short. A burst
+at its end moves a longer one by 1 / LAGS at most."""
 LEAST_STRETCHES = 4
 """For a median with an interval."""
 RESAMPLES = 2000
@@ -89,17 +95,30 @@ def full_spans(replies: Sequence[Reply], concurrency: int) -> list[Span]:
     return spans
 
 
-def stretches_s(replies: Sequence[Reply], concurrency: int) -> list[float]:
-    """Seconds of a step in each stretch of full concurrency, in the order of time."""
+def stretches_s(replies: Sequence[Reply], concurrency: int, steps: int = STEPS) -> list[float]:
+    """Seconds of a step in each stretch of full concurrency, of about `steps` each, in the order of time."""
     found = []
     for span in full_spans(replies, concurrency):
-        inside = [one for one in replies if one.read_ns[0] <= span[0] and one.read_ns[-1] >= span[1]]
-        steps = float(np.median([one.within(span)[1] for one in inside]))
-        if steps < LEAST_STEPS:
+        inside = _decoded_in(replies, span)
+        length = float(np.median([one.within(span)[1] for one in inside]))
+        if length < max(LEAST_STEPS, steps / 2):
             continue
-        borders = np.linspace(*span, max(round(steps / STEPS), 1) + 1).round().astype(np.int64).tolist()
+        borders = np.linspace(*span, max(round(length / steps), 1) + 1).round().astype(np.int64).tolist()
         found += [step for piece in pairwise(borders) if (step := _step_s(inside, piece)) is not None]
     return found
+
+
+def steps_per_stretch(replies: Sequence[Reply], concurrency: int, lag_s: float) -> int:
+    """STEPS, or as many as take LAGS times the client's lag."""
+    seen = [
+        one.within(span) for span in full_spans(replies, concurrency) for one in _decoded_in(replies, span)
+    ]
+    total_ns, tokens = sum(ns for ns, _ in seen), sum(n for _, n in seen)
+    return max(STEPS, math.ceil(LAGS * lag_s * 1e9 * tokens / total_ns)) if total_ns else STEPS
+
+
+def _decoded_in(replies: Sequence[Reply], span: Span) -> list[Reply]:
+    return [one for one in replies if one.read_ns[0] <= span[0] and one.read_ns[-1] >= span[1]]
 
 
 def _step_s(replies: Sequence[Reply], span: Span) -> float | None:
@@ -113,17 +132,19 @@ def point(
 ) -> CurvePoint | None:
     """The measured point; None where fewer than LEAST_STRETCHES stretches had the full concurrency.
 
-    Its interval is the percentile bootstrap of the median over stretches. Where the client does not vouch for
-    its stamps, for `reasons`, each end of a stretch may be off by `lag_s`, and the interval is widened by it.
+    `lag_s` is how late the client read at times (p99). The interval is the percentile bootstrap of the
+    median over stretches. Where the client does not vouch for its stamps, for `reasons`, each end of a
+    stretch may be off by the lag, and the interval is widened by it.
     """
     replies = [found for trace in traces if (found := reply(trace)) is not None]
-    steps_s = np.array(stretches_s(replies, concurrency))
+    steps = steps_per_stretch(replies, concurrency, lag_s)
+    steps_s = np.array(stretches_s(replies, concurrency, steps))
     if len(steps_s) < LEAST_STRETCHES:
         return None
     step_s = float(np.median(steps_s))
     low_s, high_s = _interval(steps_s)
     low_s = min(low_s, step_s)
-    doubt_s = 2 * lag_s / STEPS if reasons else 0.0
+    doubt_s = 2 * lag_s / steps if reasons else 0.0
     return CurvePoint(
         concurrency=concurrency,
         step_s=step_s,

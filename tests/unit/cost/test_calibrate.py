@@ -14,7 +14,7 @@ from breakeven.cost.calibrate import CalibrationPlan, Watch, calibrate, concurre
 from breakeven.cost.calibration import FILE, Calibration, load_calibration
 from breakeven.errors import EndpointError, UsageError
 from breakeven.servers.fake import FakeServer, Script
-from breakeven.servers.fake.script import LLAMACPP, Answer, Speculation
+from breakeven.servers.fake.script import LLAMACPP, OPENAI, Answer, Speculation
 from breakeven.trace.records import RequestTrace
 from breakeven.trace.run import load_run
 from breakeven.workload.prompts import Prompt, Sampling, Workload
@@ -23,7 +23,13 @@ PROMPTS = Workload("few", tuple(Prompt(f"p{i}", "c", text=f"prompt {i}", max_tok
 SCRIPT = Script(ttft_s=0.005, tpot_s=0.003, n_tokens=400)
 
 
-def plan(most: int = 3, max_tokens: int = 40, quick: bool = True) -> CalibrationPlan:
+@pytest.fixture(autouse=True)
+def _as_on_an_idle_machine(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A busy one makes the client lag, and points of the few tokens here drop out: see test_stretches."""
+    monkeypatch.setattr("breakeven.cost.calibrate._lag_s", lambda meta: 0.0)
+
+
+def plan(most: int = 3, max_tokens: int = 64, quick: bool = True) -> CalibrationPlan:
     return CalibrationPlan(PROMPTS, Sampling(max_tokens), concurrencies(most), quick)
 
 
@@ -69,7 +75,7 @@ async def test_the_curve_is_that_of_the_server_and_is_saved_after_each_point(tmp
     assert watch.saved == [(1,), (1, 2)] and watch.seen == [1] * 3 + [2] * 3 + [3] * 3
     assert found.complete and found == load_calibration(tmp_path / "out")
     assert (found.model, found.server.engine, found.url) == ("fake-model", "vllm", f"{server.url}/v1")
-    assert (found.moe, found.workload, found.max_tokens) == (True, "few", 40)
+    assert (found.moe, found.workload, found.max_tokens) == (True, "few", 64)
 
 
 async def test_each_point_leaves_a_run_of_replies_of_one_length(tmp_path: Path):
@@ -77,7 +83,7 @@ async def test_each_point_leaves_a_run_of_replies_of_one_length(tmp_path: Path):
         await measured(url, tmp_path)
     run = load_run(tmp_path / "concurrency-3")
     assert run.meta.schedule.concurrency == 3 and run.meta.warmup_requests == 1
-    assert {trace.max_tokens for trace in run.traces()} == {40}
+    assert {trace.max_tokens for trace in run.traces()} == {64}
 
 
 @pytest.mark.parametrize("script", [SCRIPT, replace(SCRIPT, dialect=LLAMACPP)])
@@ -113,6 +119,12 @@ async def test_bundled_tokens_are_told(tmp_path: Path):
     with served(replace(SCRIPT, tokens_per_chunk=2)) as url:
         found = await measured(url, tmp_path, plan(max_tokens=80))
     assert "at concurrency 1 a chunk carries 2 tokens" in found.notes[0]
+
+
+async def test_tokens_that_nobody_counts_are_told(tmp_path: Path):
+    with served(replace(SCRIPT, usage="absent", dialect=OPENAI)) as url:
+        found = await measured(url, tmp_path)
+    assert sum("does not count tokens" in note for note in found.notes) == 1
 
 
 async def test_it_ends_where_the_slots_do_and_says_so(tmp_path: Path):

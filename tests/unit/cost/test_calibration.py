@@ -5,9 +5,12 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from breakeven.cost.calibration import FILE, Calibration, load_calibration, save_calibration
 from breakeven.cost.curve import CurvePoint
@@ -48,6 +51,15 @@ def test_it_comes_back_as_it_was(name: str, tmp_path: Path):
     save_calibration(CALIBRATION, tmp_path / FILE)
     assert load_calibration(tmp_path / name) == CALIBRATION
     assert [entry.name for entry in tmp_path.iterdir()] == [FILE]
+
+
+@given(st.lists(st.floats(1e-6, 10), min_size=3, max_size=3))
+def test_any_times_come_back_to_the_last_bit(seconds: list[float]):
+    low_s, step_s, high_s = sorted(seconds)
+    kept = replace(CALIBRATION, points=(CurvePoint(1, step_s, low_s, high_s, 5),))
+    with TemporaryDirectory() as folder:
+        save_calibration(kept, Path(folder) / FILE)
+        assert load_calibration(Path(folder)) == kept
 
 
 def test_the_file_has_the_points_in_ms_and_the_fit(tmp_path: Path):

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from breakeven.cost.stretches import full_spans, point, reply, stretches_s
+from breakeven.cost.stretches import LAGS, full_spans, point, reply, stretches_s
 from breakeven.trace.records import Event, Kind, RequestError, RequestTrace
 
 MS = 1_000_000
@@ -103,8 +103,20 @@ def test_doubtful_stamps_widen_the_interval_by_the_lag():
     assert doubtful.step_s == sure.step_s and doubtful.reasons == ("the client fell behind",)
     assert doubtful.low_s == pytest.approx(sure.low_s - 0.002)
     assert doubtful.high_s == pytest.approx(sure.high_s + 0.002)
-    lost = point(traces, 1, ("the client fell behind",), 1.0)
-    assert lost is not None and 0 < lost.low_s < lost.step_s < lost.high_s
+    longer = point(traces, 1, ("the client fell behind",), 0.05)
+    assert longer is not None and longer.n == 16
+    assert longer.high_s == pytest.approx(sure.high_s + 2 * 0.05 / 20)
+    assert point(traces, 1, ("the client fell behind",), 1.0) is None
+
+
+def test_a_client_that_reads_in_bursts_does_not_make_steps_much_shorter():
+    """Steps of 1 ms; every 20 ms the client reads what came since, one token every tenth of a ms."""
+    late = [[20 * MS * (1 + i // 20) + i % 20 * MS // 10 for i in range(400)] for _ in range(4)]
+    traces = [trace(n, [ns + n * 10**10 for ns in at_ns]) for n, at_ns in enumerate(late)]
+    found = point(traces, 1, (), 0.020)
+    assert found is not None and found.step_s == pytest.approx(0.001, rel=1 / LAGS)
+    fooled = point(traces, 1, (), 0.0)
+    assert fooled is not None and fooled.step_s < 0.0005
 
 
 def test_tokens_that_share_a_chunk_or_a_read_are_counted():
