@@ -135,12 +135,17 @@ def as_used(drafter: Drafter[Any]) -> dict[str, Any]:
 
 
 def warnings_of(source: Source, drafters: Iterable[Drafter[Any]]) -> tuple[str, ...]:
-    """What must be said beside figures of these drafters on a source that was read to its end."""
+    """What must be said beside figures of these drafters on a source that was read to its end.
+
+    Of settings that surprise, the first of each drafter.
+    """
     found = dict.fromkeys(source.warnings)
+    traps: dict[str, str] = {}
     for drafter in drafters:
-        found |= dict.fromkeys(drafter.warnings())
+        for trap in drafter.warnings():
+            traps.setdefault(drafter.name, trap)
         if isinstance(drafter, Recorded):
             found |= dict.fromkeys(source.acceptance_warnings)
         if drafter.compiled and not COMPILED:
             found[SLOW] = None
-    return tuple(found)
+    return (*found, *(f"{name}: {trap}" for name, trap in traps.items()))

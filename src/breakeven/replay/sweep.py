@@ -62,7 +62,7 @@ def sweep_source(
         output_tokens,
         ranked([_row(drafters[task], task, counters[task], emitted) for task in tasks]),
         source.skipped,
-        (*warnings_of(source, {drafter.name: drafter for drafter in drafters.values()}.values()), *local),
+        (*warnings_of(source, drafters.values()), *local),
         time.monotonic() - began,
     )
 
