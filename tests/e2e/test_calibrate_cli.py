@@ -5,6 +5,8 @@ from __future__ import annotations
 import signal
 from pathlib import Path
 
+import pytest
+
 from breakeven.cost.calibration import FILE, load_calibration
 from breakeven.engines.llamacpp import LlamaSettings, candidate_settings
 from breakeven.servers.embedded import EmbeddedServer
@@ -12,6 +14,7 @@ from breakeven.servers.fake import FakeServer, Script
 from breakeven.trace.run import load_run
 from tests.e2e.command import Command, breakeven, soon, status_of
 
+pytestmark = pytest.mark.quiet
 SCRIPT = Script(ttft_s=0.02, tpot_s=0.010, n_tokens=400)
 SHORT = ("--quick", "--max-tokens", 64, "--max-concurrency", 3)
 ATTEMPTS = 5

@@ -13,6 +13,7 @@ from breakeven.cost.calibration import FILE, load_calibration
 from breakeven.errors import UsageError, WorkloadError
 from breakeven.servers.fake import FakeServer, Script
 
+pytestmark = pytest.mark.quiet
 SCRIPT = Script(ttft_s=0.005, tpot_s=0.003, n_tokens=400)
 NOWHERE = "http://127.0.0.1:9"
 

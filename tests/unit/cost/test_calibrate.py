@@ -19,6 +19,7 @@ from breakeven.trace.records import RequestTrace
 from breakeven.trace.run import load_run
 from breakeven.workload.prompts import Prompt, Sampling, Workload
 
+pytestmark = pytest.mark.quiet
 PROMPTS = Workload("few", tuple(Prompt(f"p{i}", "c", text=f"prompt {i}", max_tokens=3) for i in range(4)))
 SCRIPT = Script(ttft_s=0.005, tpot_s=0.003, n_tokens=400)
 

@@ -94,11 +94,11 @@ def test_where_no_cluster_is_the_error_says_what_to_type():
 
 
 PARENT = """
-import sys, time
+import os, sys, time
 from breakeven.replay.workers import Processes
 
 def work(x):
-    print("at work", flush=True)
+    os.write(2, b"at work\\n")
     time.sleep(60)
 
 if __name__ == "__main__":
