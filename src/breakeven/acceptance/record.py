@@ -57,16 +57,19 @@ class Acceptance:
 def counters_of(histogram: NDArray[np.int64]) -> SpecCounters:
     """The counts that rows (drafted, accepted, steps) add up to."""
     drafted, accepted, steps = histogram.T
-    by_accepted = np.bincount(accepted, steps).astype(np.int64)
-    at_least = by_accepted[::-1].cumsum()[::-1]
     return SpecCounters(
         steps=int(steps.sum()),
         drafts=int(steps[drafted > 0].sum()),
         drafted_tokens=int(drafted @ steps),
         accepted_tokens=int(accepted @ steps),
-        accepted_per_position=tuple(at_least[1:].tolist()),
+        accepted_per_position=per_position(np.bincount(accepted, steps).astype(np.int64)),
         source="replay",
     )
+
+
+def per_position(by_accepted: NDArray[np.int64]) -> tuple[int, ...]:
+    """Steps with 1 token accepted or more, 2 or more, …; by_accepted[n] counts those with exactly n."""
+    return tuple(by_accepted[::-1].cumsum()[::-1][1:].tolist())
 
 
 def joined(rows: NDArray[np.int64]) -> NDArray[np.int64]:

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from typing import ClassVar, NoReturn
 
 import numpy as np
-from numpy.typing import NDArray
 
 from breakeven.drafters.base import Ids, Table, TableDrafter
 from breakeven.drafters.settings import Settings, setting
@@ -29,16 +28,9 @@ class Oracle(TableDrafter[OracleSettings]):
 
     def table(self, tokens: Tokens) -> Table:
         """Drafts end with the record: every token drafted is accepted."""
-        drafted = np.minimum(remaining(tokens), self.settings.k).astype(np.int32)
+        drafted = np.minimum(tokens.remaining, self.settings.k).astype(np.int32)
         return Table(drafted, drafted)
 
     def propose(self, context: Ids, room: int) -> NoReturn:
         """Raises UsageError: what comes next is known in a record only."""
         raise UsageError("the oracle drafts from a record only: replay one with --drafter oracle")
-
-
-def remaining(tokens: Tokens) -> NDArray[np.int64]:
-    """Output tokens from each output position on, itself included; shape (positions,)."""
-    positions = tokens.positions
-    ends = np.repeat(positions[1:], np.diff(positions))
-    return np.asarray(ends - np.arange(positions[-1]), np.int64)

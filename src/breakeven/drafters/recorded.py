@@ -9,7 +9,6 @@ from typing import ClassVar, NoReturn
 import numpy as np
 
 from breakeven.drafters.base import Ids, Table, TableDrafter
-from breakeven.drafters.oracle import remaining
 from breakeven.drafters.settings import Settings, setting, shown
 from breakeven.drafters.tokens import NOT_RECORDED, Tokens
 from breakeven.errors import UsageError
@@ -51,7 +50,7 @@ class Recorded(TableDrafter[RecordedSettings]):
         if lengths is None:
             lengths = np.full(int(tokens.positions[-1]), NOT_RECORDED, np.int32)
         drafted = np.where(lengths >= 0, self.settings.k, 0).astype(np.int32)
-        accepted = np.minimum(np.minimum(lengths, drafted), remaining(tokens))
+        accepted = np.minimum(np.minimum(lengths, drafted), tokens.remaining)
         return Table(drafted, np.maximum(accepted, 0).astype(np.int32))
 
     def propose(self, context: Ids, room: int) -> NoReturn:

@@ -43,6 +43,12 @@ class Tokens:
         begins = self.positions
         return np.arange(begins[-1]) + self.spread(self.outputs - self.starts[:-1] - begins[:-1])
 
+    @property
+    def remaining(self) -> NDArray[np.int64]:
+        """Output tokens from each output position on, itself included; shape (positions,)."""
+        positions = self.positions
+        return self.spread(positions[1:]) - np.arange(positions[-1])
+
     def spread(self, values: NDArray[np.int64]) -> NDArray[np.int64]:
         """A value of each request, shape (n,), at each of its output positions; shape (positions,)."""
         return np.repeat(values, self.starts[1:] - self.outputs)

@@ -70,6 +70,10 @@ class Replay:
     settings: Mapping[str, Any]
     flags: str
     """What turns the drafter on in its engine; empty if nothing does."""
+    engine: str
+    """Which has this drafter, as Drafter.engine."""
+    learns: bool
+    """Whether the drafter, with these settings, keeps what it saw for later requests."""
     origin: Origin
     first_token: FirstToken
     total: Acceptance
@@ -91,7 +95,8 @@ class SweepRow:
     counters: SpecCounters
     tokens_per_step: float
     engine: str
-    """Which has this drafter."""
+    learns: bool
+    """These two as in Replay."""
     pareto: bool
     """On the front of tokens per step and acceptance rate: no other row is better in one of the two and at
     least as good in the other; of equals the first."""

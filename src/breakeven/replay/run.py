@@ -86,6 +86,8 @@ def replay_source(
         drafter,
         as_used(first),
         first.flags(),
+        first.engine,
+        first.learns,
         source.origin,
         first_token,
         sum(by_category.values(), nothing()),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -37,10 +37,7 @@ def step_through(drafter: Drafter[Any], tokens: Tokens, first: int) -> Steps:
     Raises UsageError where a drafter of the user's own fails.
     """
     if isinstance(drafter, TableDrafter):
-        with _blaming(drafter):
-            table = drafter.stepped(tokens, first)
-            if is_own(drafter):
-                check_table(table, tokens)
+        table = _table(drafter, lambda: drafter.stepped(tokens, first), tokens)
         return walk_table(table, tokens, first)
     found = [
         one_request(drafter, ids, prompt_tokens, limits, first)
@@ -65,11 +62,7 @@ def walk_table(table: Table, tokens: Tokens, first: int) -> Steps:
 def table_of(drafter: Drafter[Any], tokens: Tokens) -> Table:
     """What a drafter whose drafts depend on the tokens alone proposes at every output position."""
     if isinstance(drafter, TableDrafter):
-        with _blaming(drafter):
-            table = drafter.table(tokens)
-            if is_own(drafter):
-                check_table(table, tokens)
-        return table
+        return _table(drafter, lambda: drafter.table(tokens), tokens)
     rows: list[tuple[int, int]] = []
     for (ids, prompt_tokens), limits in zip(tokens.contexts(), _limits(tokens), strict=True):
         with _blaming(drafter):
@@ -79,6 +72,14 @@ def table_of(drafter: Drafter[Any], tokens: Tokens) -> Table:
             drafter.end(ids)
     drafted, accepted = np.array(rows, np.int32).reshape(-1, 2).T
     return Table(drafted, accepted)
+
+
+def _table(drafter: TableDrafter[Any], make: Callable[[], Table], tokens: Tokens) -> Table:
+    with _blaming(drafter):
+        table = make()
+        if is_own(drafter):
+            check_table(table, tokens)
+    return table
 
 
 def one_request(
@@ -161,8 +162,7 @@ def checked(draft: Any) -> Draft:
 
 def check_table(table: Table, tokens: Tokens) -> None:
     """Raises ValueError for a Table that no drafter can have meant."""
-    lengths = np.diff(tokens.positions)
-    left = np.repeat(tokens.positions[1:], lengths) - np.arange(tokens.positions[-1])
+    left = tokens.remaining
     for column in (table.drafted, table.accepted):
         if column.shape != left.shape or column.dtype.kind not in "iu":
             raise ValueError(f"its Table must have integers of shape {left.shape}")

@@ -20,7 +20,7 @@ from breakeven.replay.grid import Setting
 from breakeven.replay.records import FirstToken, Sweep, SweepRow
 from breakeven.replay.run import FIRST, Progress, Task, as_used, is_compiled, warnings_of, workers_for
 from breakeven.replay.sources import Source
-from breakeven.replay.steps import Steps, step_through, walk_table
+from breakeven.replay.steps import Steps, is_own, step_through, walk_table
 from breakeven.replay.tally import totals
 from breakeven.replay.workers import workers
 
@@ -100,7 +100,7 @@ def _stepped(group: Sequence[Task], batch: Batch) -> Iterator[Steps]:
     drafters = [task.make() for task in group]
     first = group[0].first
     cls = type(drafters[0])
-    if not issubclass(cls, TableDrafter):
+    if not issubclass(cls, TableDrafter) or is_own(drafters[0]):
         return (step_through(drafter, batch.tokens, first) for drafter in drafters)
     tables = cls.tables(batch.tokens, [drafter.settings for drafter in drafters])
     return (walk_table(table, batch.tokens, first) for table in tables)
@@ -144,8 +144,16 @@ def size_of(batch: Batch) -> Size:
 
 def _row(drafter: Drafter[Any], task: Task, counters: SpecCounters, emitted: int) -> SweepRow:
     per_step = emitted / (counters.steps or 1)
-    flags = drafter.flags()
-    return SweepRow(task.drafter, as_used(drafter), flags, counters, per_step, drafter.engine, pareto=False)
+    return SweepRow(
+        task.drafter,
+        as_used(drafter),
+        drafter.flags(),
+        counters,
+        per_step,
+        drafter.engine,
+        drafter.learns,
+        pareto=False,
+    )
 
 
 def ranked(rows: Sequence[SweepRow]) -> tuple[SweepRow, ...]:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from breakeven.acceptance.counters import SpecCounters
-from breakeven.acceptance.record import DECILES, Acceptance, counters_of, joined
+from breakeven.acceptance.record import DECILES, Acceptance, counters_of, joined, per_position
 from breakeven.replay.batches import Batch
 from breakeven.replay.records import RequestReplay
 from breakeven.replay.steps import Steps
@@ -109,13 +109,11 @@ def _named(counts: Counts) -> Mapping[str, Counts]:
 
 def totals(steps: Steps) -> SpecCounters:
     """The counts of all steps together."""
-    by_accepted = np.bincount(steps.accepted, minlength=1)
-    at_least = by_accepted[::-1].cumsum()[::-1]
     return SpecCounters(
         steps=len(steps.at),
         drafts=int(np.count_nonzero(steps.drafted)),
         drafted_tokens=int(steps.drafted.sum(dtype=np.int64)),
         accepted_tokens=int(steps.accepted.sum(dtype=np.int64)),
-        accepted_per_position=tuple(at_least[1:].tolist()),
+        accepted_per_position=per_position(np.bincount(steps.accepted)),
         source="replay",
     )

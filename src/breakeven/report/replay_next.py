@@ -6,7 +6,6 @@ import shlex
 from dataclasses import dataclass
 
 from breakeven.replay.records import Origin, Replay, Sweep
-from breakeven.report.replay_drafter import engine_of
 from breakeven.report.replay_words import LLAMACPP, too_little_sentence
 
 _OTHERS = {
@@ -29,9 +28,7 @@ def after_replay(replay: Replay) -> Next | None:
     counters = replay.total.counters
     if not counters.steps:
         return None
-    return (
-        _trial(engine_of(replay.drafter), replay.flags, replay.origin) if counters.drafts else _sweep(replay)
-    )
+    return _trial(replay.engine, replay.flags, replay.origin) if counters.drafts else _sweep(replay)
 
 
 def after_sweep(sweep: Sweep) -> Next | None:

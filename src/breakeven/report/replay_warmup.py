@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from breakeven.replay.records import Replay, RequestReplay
-from breakeven.report.replay_drafter import learns
 
 PARTS = 10
 """The first of so many equal parts of the record is compared with the rest."""
@@ -28,7 +27,7 @@ class WarmUp:
 
 def warm_up(replay: Replay) -> WarmUp | str:
     """The first tenth of the requests (rounded down) and the rest, or why they are not compared."""
-    if not learns(replay.drafter, replay.settings):
+    if not replay.learns:
         return "with these settings the drafter learns nothing from one request for the next"
     tenth = len(replay.requests) // PARTS
     if not tenth:

@@ -7,7 +7,6 @@ from typing import Any
 
 from breakeven.acceptance.counters import SpecCounters
 from breakeven.replay.records import FirstToken, Replay, Sweep, SweepRow
-from breakeven.report.replay_drafter import engine_of, learns
 from breakeven.report.replay_warmup import warm_up
 from breakeven.report.text import line
 from breakeven.units import ABSENT, count, share
@@ -100,13 +99,13 @@ def too_little_sentence(sweep: Sweep) -> str | None:
 
 def last_step_sentence(record: Replay | Sweep) -> str:
     """How a server's own counts differ from these at the end of a reply."""
-    engines = {engine_of(row.drafter) for row in _rows(record)}
+    engines = {row.engine for row in _rows(record)}
     return f"{_LAST_STEP}{_DRAFTED_END if LLAMACPP in engines else ''}."
 
 
 def learning_sentence(record: Replay | Sweep) -> str:
     """On which server the counts of drafters that learn are so; empty where none does."""
-    names = {line(row.drafter, 60) for row in _rows(record) if learns(row.drafter, row.settings)}
+    names = {line(row.drafter, 60) for row in _rows(record) if row.learns}
     if not names:
         return ""
     who = names.pop() if len(names) == 1 else f"{len(names)} of these drafters"

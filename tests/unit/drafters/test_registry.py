@@ -140,3 +140,11 @@ def test_every_setting_is_of_use_at_its_upper_limit(name: str):
     assert all(high < float("inf") for high in highest.values())
     if highest:
         make_drafter(name, highest)
+
+
+def test_learning_is_a_matter_of_the_settings():
+    assert make_drafter("vllm-suffix", {}).learns
+    assert not make_drafter("vllm-suffix", {"max_cached_requests": 0}).learns
+    assert make_drafter("trtllm-ngram", {}).learns
+    assert not make_drafter("trtllm-ngram", {"is_public_pool": False}).learns
+    assert not make_drafter("vllm-ngram", {}).learns

@@ -126,3 +126,10 @@ def test_settings_that_surprise_are_said_beside_the_counts():
     found = replay_source(many(3), "llamacpp-ngram-simple", {"n": 4, "k": 2}, jobs=1)
     assert any("k 2 is below n 4" in warning for warning in found.warnings)
     assert found.total.counters.drafts == 0
+
+
+def test_a_replay_says_whose_the_drafter_is_and_whether_it_learns():
+    own, learning = (replay_source(many(2), name, {}, jobs=1) for name in (COUNT_UP, LEARNING))
+    assert (own.engine, own.learns, learning.learns) == ("own", False, True)
+    suffix = replay_source(many(2), "vllm-suffix", {"max_cached_requests": 0}, jobs=1)
+    assert (suffix.engine, suffix.learns) == ("vllm", False)

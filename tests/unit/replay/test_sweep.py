@@ -1,11 +1,14 @@
+import numpy as np
 import pytest
 
 from breakeven.acceptance.counters import SpecCounters
+from breakeven.drafters.base import Table, TableDrafter
+from breakeven.drafters.tokens import Tokens
 from breakeven.errors import UsageError
 from breakeven.replay.records import SweepRow
 from breakeven.replay.run import replay_source
 from breakeven.replay.sweep import ranked, sweep_source
-from tests.unit.replay.small import COUNT_UP, Held, recorded
+from tests.unit.replay.small import COUNT_UP, CountUpSettings, Held, recorded
 from tests.unit.replay.test_run import LEARNING, many
 
 GRID = [(name, {"k": k}) for name in (COUNT_UP, LEARNING) for k in (1, 2, 3)]
@@ -29,7 +32,7 @@ def test_rows_are_ranked_by_tokens_per_step():
 
 def row(per_step: float, accepted: int, drafted: int) -> SweepRow:
     counters = SpecCounters(100, 50, drafted, accepted, source="replay")
-    return SweepRow("d", {}, "", counters, per_step, "own", pareto=False)
+    return SweepRow("d", {}, "", counters, per_step, "own", False, pareto=False)
 
 
 def test_the_pareto_front_is_what_nothing_beats_in_both():
@@ -64,3 +67,22 @@ def test_what_cannot_be_swept_is_refused():
         sweep_source(Held([]), GRID, jobs=1)
     swept = sweep_source(Held([recorded([1], [2])]), GRID, first_token="replayed", jobs=1)
     assert swept.rows[0].tokens_per_step == 1
+
+
+class Wrong(TableDrafter):
+    """Its Table accepts what it did not draft."""
+
+    name = "wrong"
+    Config = CountUpSettings
+
+    def propose(self, context, room):
+        return []
+
+    def table(self, tokens: Tokens) -> Table:
+        size = int(tokens.positions[-1])
+        return Table(np.zeros(size, np.int32), np.full(size, -5, np.int32))
+
+
+def test_a_table_that_cannot_be_is_refused_in_a_sweep_too():
+    with pytest.raises(UsageError, match=r"wrong failed \(ValueError: its Table"):
+        sweep_source(many(3), [(f"{__name__}:Wrong", {"k": 1})], jobs=1)

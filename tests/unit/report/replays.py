@@ -9,6 +9,9 @@ import numpy as np
 
 from breakeven.acceptance.counters import SpecCounters
 from breakeven.acceptance.record import Acceptance, nothing
+from breakeven.drafters.base import Drafter
+from breakeven.drafters.registry import make_drafter
+from breakeven.errors import UsageError
 from breakeven.replay.records import Origin, Replay, RequestReplay, Sweep, SweepRow
 
 FLAGS = '--speculative-config {"method": "ngram", "num_speculative_tokens": 5}'
@@ -32,12 +35,22 @@ def request(number: int, lengths: bool = False) -> RequestReplay:
     return RequestReplay(f"p{number}", category, 35, 32, one.counters, one.histogram, accepted_lengths)
 
 
+def _known(drafter: str, settings: dict[str, Any]) -> tuple[str, bool]:
+    """Engine and learning of a drafter; those of one's own for a name that is none."""
+    try:
+        made = make_drafter(drafter, settings)
+    except UsageError:
+        return Drafter.engine, Drafter.learns
+    return made.engine, made.learns
+
+
 def replayed(**changes: Any) -> Replay:
     """vllm-ngram on six requests in two categories."""
     whole = Replay(
         "vllm-ngram",
         {"k": 5, "min_n": 2, "max_n": 4},
         FLAGS,
+        *_known(changes.get("drafter", "vllm-ngram"), changes.get("settings", {})),
         GREEDY,
         "prefill",
         total=acceptance() + acceptance(),
@@ -62,7 +75,8 @@ def row(drafter: str, tokens_per_step: float, rate: float, pareto: bool = False,
     counters = SpecCounters(1000, 600, round(accepted / rate) if rate else 0, accepted, source="replay")
     flags = "" if drafter == "oracle" else f"--flags-of {drafter}"
     engine = {"vllm-ngram": "vllm", "trtllm-ngram": "tensorrt-llm"}.get(drafter, "own")
-    return SweepRow(drafter, settings, flags, counters, tokens_per_step, engine, pareto)
+    learns = _known(drafter, settings)[1]
+    return SweepRow(drafter, settings, flags, counters, tokens_per_step, engine, learns, pareto)
 
 
 def swept(rows: tuple[SweepRow, ...] | None = None, **changes: Any) -> Sweep:

@@ -204,11 +204,11 @@ def test_parts_of_fewer_steps_than_all_say_so():
 
 
 def test_a_drafter_that_learns_says_on_which_server_and_how_it_warmed_up():
-    one = replayed(drafter="vllm-suffix", settings={}, requests=tuple(map(request, range(20))))
-    said = shown(one, 200)
+    requests = tuple(map(request, range(20)))
+    said = shown(replayed(drafter="vllm-suffix", settings={}, requests=requests), 200)
     assert "What vllm-suffix learned is as on a server that takes one request at a time, in the" in said
     assert "Warm-up: 1.600 tokens per step in the first 2 requests, 1.600 in the 18 after." in said
-    alone = replace(one, settings={"max_cached_requests": 0})
+    alone = replayed(drafter="vllm-suffix", settings={"max_cached_requests": 0}, requests=requests)
     assert "learned" not in shown(alone, 200) and "Warm-up" not in shown(alone, 200)
 
 
