@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 from breakeven.errors import RunFormatError
-from breakeven.trace.disk import JOURNAL, META, REQUESTS, open_requests
+from breakeven.trace.disk import JOURNAL, META, REQUESTS, Requests, open_requests
 from breakeven.trace.journal_file import open_journal
 from breakeven.trace.meta import RunMeta, Schedule, ServerInfo, WorkloadInfo, load_meta, new_meta
 from breakeven.trace.prompts import load_prompts_of
@@ -23,8 +24,10 @@ class Run:
     def __init__(self, path: Path, meta: RunMeta) -> None:
         self.path = path
         self.meta = meta
-        journal = path / JOURNAL
-        self._requests = open_journal(journal) if journal.exists() else open_requests(path / REQUESTS)
+        try:
+            self._requests: Requests = open_journal(path / JOURNAL)
+        except FileNotFoundError:
+            self._requests = open_requests(path / REQUESTS)
 
     def __len__(self) -> int:
         """Requests, each counted once."""
@@ -32,13 +35,20 @@ class Run:
 
     def traces(self) -> Iterator[RequestTrace]:
         """The requests in the order in which they ended. Raises RunFormatError where the file is damaged."""
-        for row in self._requests.rows():
+        for row in self._rows():
             try:
                 yield from_row(row)
             except (KeyError, TypeError, ValueError, IndexError) as error:
                 raise RunFormatError(
                     f"{self.path} holds a request that is damaged ({error}): measure again"
                 ) from error
+
+    def _rows(self) -> Iterator[Mapping[str, Any]]:
+        try:
+            yield from self._requests.rows()
+        except FileNotFoundError:  # the run has finished since it was loaded: no row was given yet
+            self._requests = open_requests(self.path / REQUESTS)
+            yield from self._requests.rows()
 
     def prompts(self) -> tuple[Prompt, ...]:
         """What was asked. Raises RunFormatError if prompts.jsonl is missing or damaged."""

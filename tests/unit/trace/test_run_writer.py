@@ -40,6 +40,13 @@ def test_finish_leaves_parquet_and_no_journal(tmp_path):
     assert run.prompts() == PROMPTS
 
 
+def test_a_run_that_finishes_while_it_is_read_is_read(tmp_path):
+    writer = started(tmp_path / "run", trace(1), trace(2))
+    early = load_run(writer.path)
+    writer.finish(replace(meta(), status="complete"))
+    assert [t.id for t in early.traces()] == [t.id for t in load_run(writer.path).traces()] == ["p#1", "p#2"]
+
+
 def test_resume_after_a_kill_keeps_every_finished_request(tmp_path):
     script = f"""
 import sys, os, signal
