@@ -21,9 +21,10 @@ import numpy as np
 
 from breakeven.compare.bootstrap import Array, interval
 from breakeven.compare.outcome import outcome
-from breakeven.compare.records import Comparison, Drift, Interval, Lossless, PromptSpeedup, SideQuality
+from breakeven.compare.records import Comparison, Drift, Lossless, PromptSpeedup, SideQuality
 from breakeven.compare.sequential import StoppingRule
 from breakeven.compare.within import pair_noise, within_interval
+from breakeven.interval import Interval
 from breakeven.trial.plan import TrialPlan, loads
 from breakeven.workload.prompts import Prompt, Sampling, Workload
 

@@ -12,8 +12,9 @@ from breakeven.cost.coverage import REUSE
 from breakeven.cost.hardware import hardware, hardware_names
 from breakeven.cost.modelled import Modelled
 from breakeven.cost.presets import preset, preset_names
-from breakeven.cost.step import Estimate, Step
+from breakeven.cost.step import Step
 from breakeven.errors import UsageError
+from breakeven.interval import Interval
 
 FLAT_S = 0.5e-3
 """Of a drafted step whatever its window: rejection sampling, and preparing the input of two models. The step
@@ -90,14 +91,14 @@ class PlainStep:
     hardware: str
     batch: int
     measured_s: float
-    modelled: Estimate
+    modelled: Interval
     one_dense: bool
     """Whether it is a dense model on one device."""
 
     @property
     def ratio(self) -> float:
         """Measured / modelled."""
-        return self.measured_s / self.modelled.seconds
+        return self.measured_s / self.modelled.estimate
 
 
 def read(path: Path) -> list[Mapping[str, str]]:
@@ -134,7 +135,7 @@ def _row(record: Mapping[str, str], reuse: float) -> Row:
         doubt = "throughput of a workload, prefill and stragglers in it: no plain step can be read from it"
     group = (record["engine"], record["method"])
     speedup = _positive(record, "speedup", "no speedup")
-    return Row(record["id"], record["source"], group, k, tau, step_s, verify.seconds, speedup, doubt)
+    return Row(record["id"], record["source"], group, k, tau, step_s, verify.estimate, speedup, doubt)
 
 
 def _acceptance_length(record: Mapping[str, str], k: int) -> float:
@@ -196,4 +197,4 @@ def plain_step(record: Mapping[str, str]) -> PlainStep | None:
         return None
     one_dense = modelled.geometry.experts is None and modelled.tp == 1
     name = (record["source"], record["model"], record["hardware"], batch)
-    return PlainStep(*name, measured_s, modelled.seconds(Step(sequences=batch)), one_dense)
+    return PlainStep(*name, measured_s, modelled.estimate(Step(sequences=batch)), one_dense)

@@ -5,9 +5,10 @@ from breakeven.client.endpoint import ApiKey, Endpoint
 from breakeven.client.schedule import ClosedLoop, OpenLoop
 from breakeven.client.timeouts import Timeouts
 from breakeven.compare.comparison import compare_traces
-from breakeven.compare.records import Comparison, Interval, Verdict
+from breakeven.compare.records import Comparison, Verdict
 from breakeven.drafters.base import Drafter
 from breakeven.errors import BreakevenError
+from breakeven.interval import Interval
 from breakeven.latency import RequestLatency, RunSummary, request_latency, summarize
 from breakeven.measure import MeasurePlan, measure_endpoint
 from breakeven.replay.records import Replay, Sweep

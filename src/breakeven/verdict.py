@@ -7,7 +7,8 @@ from collections.abc import Callable, Sequence
 
 from breakeven.compare.outcome import disagreement, outcome
 from breakeven.compare.projection import project
-from breakeven.compare.records import Comparison, Interval, SideQuality, Verdict
+from breakeven.compare.records import Comparison, SideQuality, Verdict
+from breakeven.interval import Interval
 from breakeven.units import change, count, share
 
 MAX_ERROR_SHARE = 0.05

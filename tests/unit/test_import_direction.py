@@ -7,9 +7,9 @@ import pytest
 
 PACKAGE = Path(__file__).parents[2] / "src" / "breakeven"
 ORDER = [
-    *("errors", "units", "acceptance", "workload", "trace", "client", "latency", "measure", "engines"),
-    *("servers", "drafters", "replay", "cost", "compare", "verdict", "trial", "models", "report", "cli"),
-    *("__init__", "__main__"),
+    *("errors", "units", "interval", "acceptance", "workload", "trace", "client", "latency", "measure"),
+    *("engines", "servers", "drafters", "replay", "cost", "compare", "forecast", "explain", "verdict"),
+    *("trial", "models", "report", "cli", "__init__", "__main__"),
 ]
 
 

@@ -3,7 +3,8 @@ import dataclasses
 import pytest
 
 from breakeven.compare.comparison import compare_traces
-from breakeven.compare.records import Comparison, Interval, SideQuality
+from breakeven.compare.records import Comparison, SideQuality
+from breakeven.interval import Interval
 from breakeven.verdict import judge
 from tests.cases.builders import reply, run
 

@@ -30,8 +30,8 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from breakeven.compare.records import Interval
 from breakeven.compare.student import t_quantile, z_quantile
+from breakeven.interval import Interval
 
 Array = NDArray[np.float64]
 

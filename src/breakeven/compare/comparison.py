@@ -11,9 +11,10 @@ from breakeven.compare.divergence import lossless
 from breakeven.compare.drift import drift
 from breakeven.compare.pairs import Pairs, Replies, complete_repeats, pair, replies
 from breakeven.compare.quality import side_quality
-from breakeven.compare.records import Comparison, Drift, Interval, Lossless, PromptSpeedup, SideQuality
+from breakeven.compare.records import Comparison, Drift, Lossless, PromptSpeedup, SideQuality
 from breakeven.compare.within import PairNoise, pair_noise, within_interval
 from breakeven.errors import UsageError
+from breakeven.interval import Interval
 from breakeven.trace.records import RequestTrace
 from breakeven.units import change, count, share
 

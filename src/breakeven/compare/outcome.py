@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Literal
 
-from breakeven.compare.records import Comparison, Interval
+from breakeven.compare.records import Comparison
+from breakeven.interval import Interval
 from breakeven.units import change
 
 Outcome = Literal["faster", "slower", "same", "undecided"]

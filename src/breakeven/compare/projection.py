@@ -11,8 +11,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from breakeven.compare.records import Comparison, Interval
+from breakeven.compare.records import Comparison
 from breakeven.compare.student import t_quantile
+from breakeven.interval import Interval
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,14 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-
-@dataclass(frozen=True, slots=True)
-class Interval:
-    """An estimate and its confidence interval, at the level the comparison names."""
-
-    estimate: float
-    low: float
-    high: float
+from breakeven.interval import Interval
 
 
 @dataclass(frozen=True, slots=True)

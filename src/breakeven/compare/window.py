@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from breakeven.compare.records import Interval
 from breakeven.errors import UsageError
+from breakeven.interval import Interval
 
 
 def smallest_within_noise(candidates: Mapping[int, Interval]) -> int:

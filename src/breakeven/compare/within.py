@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from breakeven.compare.bootstrap import Array, ratio_of
-from breakeven.compare.records import Interval
 from breakeven.compare.student import t_quantile
+from breakeven.interval import Interval
 
 
 @dataclass(frozen=True, slots=True)

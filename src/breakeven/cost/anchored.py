@@ -6,8 +6,9 @@ import math
 from dataclasses import dataclass, field
 
 from breakeven.cost.modelled import Modelled
-from breakeven.cost.step import PLAIN_STEP, Estimate, Source, Step
+from breakeven.cost.step import PLAIN_STEP, Source, Step
 from breakeven.errors import UsageError
+from breakeven.interval import Interval
 
 INCREMENT_ERROR = 0.5
 """Relative, of what a step costs beyond the anchor. Assumed, for want of a measurement: other kernels reach
@@ -32,7 +33,7 @@ class Anchored:
         if not (math.isfinite(self.measured_s) and self.measured_s > 0):
             raise UsageError(f"a measured step of {self.measured_s} s: give its seconds, above 0")
 
-    def seconds(self, step: Step) -> Estimate:
+    def seconds(self, step: Step) -> Interval:
         """Exact at the anchor; beyond it the increment is known to INCREMENT_ERROR, and to what the range of
         reuse of experts leaves open."""
         best = sum(self.parts(step).values())
@@ -44,7 +45,7 @@ class Anchored:
             for cost in (most_reuse, least_reuse)
             for factor in (1 - INCREMENT_ERROR, 1 + INCREMENT_ERROR)
         ]
-        return Estimate(best, max(min(ends), 0.0), max(ends))
+        return Interval(best, max(min(ends), 0.0), max(ends))
 
     def parts(self, step: Step) -> dict[str, float]:
         """Seconds of each modelled part, and the `rest` that the model does not explain."""

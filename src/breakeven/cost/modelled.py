@@ -8,8 +8,9 @@ from breakeven.cost.attention import GroupedQuery
 from breakeven.cost.coverage import REUSE, REUSE_RANGE, busiest_device_experts, distinct_experts
 from breakeven.cost.geometry import Geometry
 from breakeven.cost.hardware import Hardware, Link
-from breakeven.cost.step import PLAIN_STEP, Estimate, Source, Step
+from breakeven.cost.step import PLAIN_STEP, Source, Step
 from breakeven.errors import UsageError
+from breakeven.interval import Interval
 
 PARTS = ("weights", "experts", "kv", "arithmetic", "all_reduce", "overhead")
 """Of a modelled step, in the order of a waterfall."""
@@ -75,10 +76,10 @@ class Modelled:
         if self.tp > 1:
             self._all_reduce_s(PLAIN_STEP)
 
-    def seconds(self, step: Step) -> Estimate:
+    def seconds(self, step: Step) -> Interval:
         """With the wide error of a model that has seen no measurement: LOW to HIGH times the sum."""
         total = sum(self.parts(step).values())
-        return Estimate(total, LOW * total, HIGH * total)
+        return Interval(total, LOW * total, HIGH * total)
 
     def parts(self, step: Step) -> dict[str, float]:
         """Seconds of each of PARTS."""

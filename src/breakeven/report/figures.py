@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from statistics import geometric_mean
 
 from breakeven.acceptance.counters import SpecCounters
-from breakeven.compare.records import Comparison, Drift, Interval, Lossless, PromptSpeedup, Verdict
+from breakeven.compare.records import Comparison, Drift, Lossless, PromptSpeedup, Verdict
+from breakeven.interval import Interval
 from breakeven.report.plain import acceptance_json
 from breakeven.report.text import line
 from breakeven.trial.result import TrialResult

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from breakeven.acceptance.counters import SpecCounters
-from breakeven.compare.records import Comparison, Drift, Interval, Lossless, PromptSpeedup, SideQuality
+from breakeven.compare.records import Comparison, Drift, Lossless, PromptSpeedup, SideQuality
+from breakeven.interval import Interval
 from breakeven.latency import Distribution, RunSummary
 from breakeven.report.definitions import texts
 from breakeven.report.plain import NO_COUNTS, acceptance_json, printable

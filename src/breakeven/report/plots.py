@@ -9,7 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from statistics import geometric_mean, median
 
-from breakeven.compare.records import Comparison, Interval, PromptSpeedup
+from breakeven.compare.records import Comparison, PromptSpeedup
+from breakeven.interval import Interval
 from breakeven.report.svg import Linear, Log, Tick, ecdf_path, padded, padded_ratio
 from breakeven.report.text import line
 from breakeven.units import change, milliseconds

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from breakeven.compare.outcome import outcome
-from breakeven.compare.records import Interval
+from breakeven.interval import Interval
 
 CASES = [
     ((1.05, 1.01, 1.09), "faster"),

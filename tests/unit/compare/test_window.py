@@ -1,8 +1,8 @@
 import pytest
 
-from breakeven.compare.records import Interval
 from breakeven.compare.window import smallest_within_noise
 from breakeven.errors import UsageError
+from breakeven.interval import Interval
 
 
 def test_a_tie_goes_to_the_smaller_window():

@@ -31,7 +31,7 @@ def rise_ms(model: Modelled, part: str, to: Step) -> float:
 def test_as_measured_on_an_h100(batch: int, k: int):
     """The regression of arXiv 2601.11580, Llama-3.1-8B with 500 tokens of context each."""
     measured_s = 5.886e-3 + 1.207e-3 + 21.0e-6 * batch * (k + 1) + 39.3e-9 * batch * 500
-    assert DENSE.seconds(Step(k + 1, batch, 500)).seconds == pytest.approx(measured_s, rel=0.05)
+    assert DENSE.seconds(Step(k + 1, batch, 500)).estimate == pytest.approx(measured_s, rel=0.05)
 
 
 def test_six_tokens_of_kimi_read_3_to_5_ms_more_of_experts():
@@ -54,10 +54,10 @@ def test_parts_sum_to_seconds_within_the_interval(model: Modelled, step: Step, m
     costs: list[StepCost] = [model, Anchored(model, measured_s, Step(sequences=step.sequences))]
     for cost in costs:
         found, parts = cost.seconds(step), cost.parts(step)
-        assert sum(parts.values()) == pytest.approx(found.seconds)
+        assert sum(parts.values()) == pytest.approx(found.estimate)
         assert min(parts.values()) >= -1e-12
-        assert 0 <= found.low <= found.seconds * (1 + 1e-9)
-        assert found.seconds <= found.high * (1 + 1e-9)
+        assert 0 <= found.low <= found.estimate * (1 + 1e-9)
+        assert found.estimate <= found.high * (1 + 1e-9)
 
 
 @given(MODELS, STEPS, STEPS, MEASURED)
@@ -66,38 +66,38 @@ def test_more_of_anything_never_costs_less(model: Modelled, a: Step, b: Step, me
     less = Step(**{name: min(getattr(a, name), getattr(b, name)) for name in fields})
     more = Step(**{name: max(getattr(a, name), getattr(b, name)) for name in fields})
     for cost in (model, Anchored(model, measured_s)):
-        assert cost.seconds(less).seconds <= cost.seconds(more).seconds * (1 + 1e-9)
+        assert cost.seconds(less).estimate <= cost.seconds(more).estimate * (1 + 1e-9)
 
 
 @given(MODELS, STEPS, MEASURED)
 def test_exact_at_the_anchor(model: Modelled, at: Step, measured_s: float):
     found = Anchored(model, measured_s, at).seconds(at)
-    assert found.seconds == pytest.approx(measured_s)
+    assert found.estimate == pytest.approx(measured_s)
     if at.tokens == 1:
         assert (found.low, found.high) == pytest.approx((measured_s, measured_s))
 
 
 def test_an_anchor_above_the_model_adds_the_models_increment():
     cost, step = Anchored(DENSE, 10e-3), Step(tokens=8)
-    increment = DENSE.seconds(step).seconds - DENSE.seconds(PLAIN_STEP).seconds
+    increment = DENSE.seconds(step).estimate - DENSE.seconds(PLAIN_STEP).estimate
     found = cost.seconds(step)
-    assert found.seconds == pytest.approx(10e-3 + increment)
+    assert found.estimate == pytest.approx(10e-3 + increment)
     assert found.high - found.low == pytest.approx(2 * INCREMENT_ERROR * increment)
-    assert cost.parts(step)["rest"] == pytest.approx(10e-3 - DENSE.seconds(PLAIN_STEP).seconds)
+    assert cost.parts(step)["rest"] == pytest.approx(10e-3 - DENSE.seconds(PLAIN_STEP).estimate)
 
 
 def test_an_anchor_below_the_model_shrinks_every_part():
-    measured_s = DENSE.seconds(PLAIN_STEP).seconds / 2
+    measured_s = DENSE.seconds(PLAIN_STEP).estimate / 2
     parts, modelled = Anchored(DENSE, measured_s).parts(Step(8)), DENSE.parts(Step(8))
     assert parts == pytest.approx({**{name: s / 2 for name, s in modelled.items()}, "rest": 0.0})
 
 
 def test_an_anchor_narrows_the_interval_and_the_unknown_reuse_of_experts_widens_it():
     step = Step(tokens=6)
-    measured_s = MIXED.seconds(PLAIN_STEP).seconds
+    measured_s = MIXED.seconds(PLAIN_STEP).estimate
     anchored, model = Anchored(MIXED, measured_s).seconds(step), MIXED.seconds(step)
     assert model.low < anchored.low < anchored.high < model.high
-    assert anchored.high - anchored.seconds > INCREMENT_ERROR * (anchored.seconds - measured_s)
+    assert anchored.high - anchored.estimate > INCREMENT_ERROR * (anchored.estimate - measured_s)
 
 
 def test_each_says_where_it_comes_from():

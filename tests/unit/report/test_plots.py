@@ -3,7 +3,7 @@ from statistics import median
 
 import pytest
 
-from breakeven.compare.records import Interval
+from breakeven.interval import Interval
 from breakeven.report.plots import MAX_FOREST_ROWS, Sample, block_tpots, distribution, drift, forest
 from tests.unit.report.builders import result, traces
 

@@ -1,6 +1,7 @@
 from dataclasses import replace
 
-from breakeven.compare.records import Interval, PromptSpeedup
+from breakeven.compare.records import PromptSpeedup
+from breakeven.interval import Interval
 from breakeven.report.plots import Sample
 from breakeven.report.timeline import MAX_READS, reads, timeline, timelines
 from breakeven.trace.records import Event, Kind, RequestTrace

@@ -1,0 +1,92 @@
+"""What an explanation holds: a step in parts, what drafting should have given, and what is left over."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from breakeven.interval import Interval
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """One prompt, or set of prompts, that was measured with and without speculation."""
+
+    name: str
+    baseline_tpot_s: float
+    candidate_tpot_s: float
+    acceptance_rate: tuple[float, float] | None = None
+    """Accepted / drafted, at least and at most; equal where it is known. None is unknown: 0 to 1."""
+    draft_share: tuple[float, float] | None = None
+    """Steps that drafted / steps, likewise."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One part of a step: weights, experts, kv, arithmetic, all_reduce, overhead, or the rest."""
+
+    name: str
+    baseline_s: float
+    """Of a plain step."""
+    added_s: Interval
+    """By verifying k drafted tokens."""
+
+
+@dataclass(frozen=True, slots=True)
+class Prediction:
+    """What drafting should have given, at one share of drafted steps."""
+
+    draft_share: float
+    speedup: Interval
+    """Low and high over the acceptance rates and costs that are possible."""
+
+
+@dataclass(frozen=True, slots=True)
+class Explained:
+    """One observation, taken apart. Its own plain step is the anchor."""
+
+    observation: Observation
+    parts: tuple[Part, ...]
+    verify_s: Interval
+    """What verifying k drafted tokens adds to a plain step: the sum of the parts."""
+    predictions: tuple[Prediction, ...]
+    observed_speedup: float
+    unexplained_s: tuple[float, float]
+    """Per step, at least and at most over what is not known. Above 0: a step took longer than explained."""
+    unexplained_at_least_when: str
+    """What the least assumes, such as that nothing was ever drafted."""
+    break_even_verify: tuple[float, float] | None
+    """verify_s / plain step at which a drafted step neither gains nor loses: k · acceptance rate."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A possible cause, with its evidence and what to check."""
+
+    id: str
+    title: str
+    evidence: str
+    confidence: Literal["high", "medium", "low"]
+    next_command: str
+    """What settles it."""
+    ms: tuple[float, float] | None = None
+    """Of a step, where the model can tell."""
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """Findings are ranked, most telling first."""
+
+    model: str
+    hardware: str
+    k: int
+    method: str
+    engine: str | None
+    explained: tuple[Explained, ...]
+    ruled_out: tuple[Finding, ...]
+    """Explanations that the arithmetic does not bear out, with the figures."""
+    findings: tuple[Finding, ...]
+    unknown: Mapping[str, str] = field(default_factory=dict)
+    """By input that is not known: which measurement would settle it."""
+    warnings: tuple[str, ...] = ()

@@ -1,0 +1,171 @@
+"""What a forecast holds. Speedups are baseline / candidate: above 1 speculation pays."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from breakeven.acceptance.counters import SpecCounters
+from breakeven.cost.step import Source
+from breakeven.interval import Interval
+from breakeven.replay.records import FirstToken, Origin
+
+TARGETS = (1.0, 1.2, 1.5, 2.0)
+"""Speedups of which the needed acceptance is told; 1 is break-even."""
+
+
+@dataclass(frozen=True, slots=True)
+class BreakEven:
+    """What this window must reach, with its cost as forecast, so that a token takes as long as without."""
+
+    tokens_per_step: float
+    """As many as a step of it takes plain steps."""
+    acceptance_rate: float | None
+    """At the draft share that it has; None where it never drafts. Above 1 it cannot pay."""
+    draft_share: float | None
+    """At the acceptance that its drafts have; None where no share would do, or it never drafts."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One setting at one concurrency."""
+
+    concurrency: int
+    speedup: Interval
+    """Of decoding: TPOT without / with speculation, over all tokens of the record. Prefill is not in it."""
+    throughput_speedup: Interval | None
+    """Output tokens per second of the whole record served at this concurrency, with / without: prefill,
+    requests that leave the batch and stragglers are in it. None where it was not simulated."""
+    by_category: Mapping[str, Interval]
+    """As `speedup`, of a category's requests served among all others."""
+    step_ratio: Interval
+    """A mean step with speculation in plain steps, drafting included."""
+    break_even: BreakEven
+
+    @property
+    def outcome(self) -> str:
+        """`faster` or `slower` where the interval of `speedup` lies on one side of 1, else `undecided`."""
+        if self.speedup.low > 1:
+            return "faster"
+        return "slower" if self.speedup.high < 1 else "undecided"
+
+
+@dataclass(frozen=True, slots=True)
+class ForecastRow:
+    """One drafter with its settings."""
+
+    drafter: str
+    settings: Mapping[str, Any]
+    flags: str
+    engine: str
+    learns: bool
+    counters: SpecCounters
+    tokens_per_step: float
+    cells: tuple[Cell, ...]
+    """By concurrency, as Forecast.concurrencies."""
+
+
+@dataclass(frozen=True, slots=True)
+class Published:
+    """An acceptance length that was reached elsewhere."""
+
+    method: str
+    model: str
+    k: int
+    acceptance_length: float
+    workload: str
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class Needed:
+    """Mean acceptance length that a drafter which drafts k tokens at every step must have."""
+
+    k: int
+    concurrency: int
+    acceptance_length: Mapping[float, Interval]
+    """By target speedup, each of TARGETS. Above k + 1 no drafter reaches it."""
+
+
+@dataclass(frozen=True, slots=True)
+class StepParts:
+    """What one step of the target model consists of."""
+
+    k: int
+    """Drafted tokens that every sequence verifies; 0 is the plain step."""
+    parts: Mapping[str, float]
+    """Seconds by part, as StepCost.parts."""
+    total: Interval
+
+
+@dataclass(frozen=True, slots=True)
+class Coverage:
+    """Distinct experts of one layer that a step wakes, by the tokens of one sequence that it verifies."""
+
+    experts: int
+    top_k: int
+    points: tuple[tuple[int, Interval], ...]
+    """Tokens, and distinct experts: at the reuse taken, at the most and at the least to be expected."""
+
+
+@dataclass(frozen=True, slots=True)
+class CostBasis:
+    """Where the cost of a step comes from."""
+
+    source: Source
+    words: str
+    """One sentence: which calibration, anchor, model and hardware, and how wide its error is."""
+    drafting: str
+    """What was taken for the drafter's own time, and from where."""
+    prefill: str
+    """What was taken for the prefill, and from where."""
+
+
+@dataclass(frozen=True, slots=True)
+class Forecast:
+    """Rows ranked by their speedup at `concurrency`, best first."""
+
+    origin: Origin | None
+    """None: there is no record, only `needed` is told."""
+    first_token: FirstToken
+    requests: int
+    output_tokens: int
+    basis: CostBasis
+    concurrency: int
+    """The one that rows are ranked by and the recommendation begins with: the record's own, or the least."""
+    concurrencies: tuple[int, ...]
+    """Rising."""
+    rows: tuple[ForecastRow, ...]
+    oracle: tuple[ForecastRow, ...]
+    """Upper bounds by window: all that is drafted is accepted, at every step."""
+    needed: tuple[Needed, ...]
+    """By window, then by concurrency."""
+    needed_for: str
+    """The learned method whose drafting cost `needed` assumes, such as eagle3."""
+    published: tuple[Published, ...]
+    """Beside `needed`: what such heads reached."""
+    steps: tuple[StepParts, ...]
+    """The plain step and those of each window, at `concurrency`."""
+    coverage: Coverage | None
+    """None for a model without experts, or one whose geometry is not known."""
+    recommendation: str
+    """The sentence that a human wants."""
+    next_commands: tuple[str, ...]
+    """What would try the winner; empty where nothing should be tried."""
+    skipped: Mapping[str, int]
+    warnings: tuple[str, ...]
+    elapsed_s: float
+
+    @property
+    def best(self) -> ForecastRow | None:
+        """Of a drafter that the record's engine has, if any; None without rows."""
+        mine = [row for row in self.rows if self.origin is None or row.engine == self.origin.engine]
+        return next(iter(mine or self.rows), None)
+
+    def best_at(self, concurrency: int) -> ForecastRow | None:
+        """The fastest there, of the drafters that `best` is chosen from."""
+        place = self.concurrencies.index(concurrency)
+        engine = self.best.engine if self.best else None
+        mine = [row for row in self.rows if row.engine == engine]
+        return max(mine, key=lambda row: row.cells[place].speedup.estimate, default=None)
