@@ -33,7 +33,8 @@ class Cell:
 
     concurrency: int
     speedup: Interval
-    """Of decoding: TPOT without / with speculation, over all tokens of the record. Prefill is not in it."""
+    """Of decoding: TPOT without / with speculation, the geometric mean over requests, as a trial's over
+    prompts. Prefill is not in it."""
     throughput_speedup: Interval | None
     """Output tokens per second of the whole record served at this concurrency, with / without: prefill,
     requests that leave the batch and stragglers are in it. None where it was not simulated."""
@@ -139,6 +140,8 @@ class Forecast:
     rows: tuple[ForecastRow, ...]
     oracle: tuple[ForecastRow, ...]
     """Upper bounds by window: all that is drafted is accepted, at every step."""
+    given: tuple[ForecastRow, ...]
+    """A drafter whose acceptance by position was given, by window; empty if none was."""
     needed: tuple[Needed, ...]
     """By window, then by concurrency."""
     needed_for: str

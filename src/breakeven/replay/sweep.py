@@ -87,12 +87,16 @@ def _by_batch(
 
 
 def _batch(tasks: Sequence[Task], batch: Batch) -> tuple[Size, Counters]:
-    rows: Counters = {}
+    return size_of(batch), {task: totals(steps) for task, steps in stepped(tasks, batch)}
+
+
+def stepped(tasks: Sequence[Task], batch: Batch) -> Iterator[tuple[Task, Steps]]:
+    """The steps of each task, of drafters that learn nothing between requests; those of one drafter follow
+    one another, and share what they can."""
     by_drafter = sorted(tasks, key=lambda task: (task.drafter, task.first))
     for _, of_one in itertools.groupby(by_drafter, lambda task: (task.drafter, task.first)):
         group = list(of_one)
-        rows |= zip(group, map(totals, _stepped(group, batch)), strict=True)
-    return size_of(batch), rows
+        yield from zip(group, _stepped(group, batch), strict=True)
 
 
 def _stepped(group: Sequence[Task], batch: Batch) -> Iterator[Steps]:

@@ -109,11 +109,16 @@ def _named(counts: Counts) -> Mapping[str, Counts]:
 
 def totals(steps: Steps) -> SpecCounters:
     """The counts of all steps together."""
+    return counted(steps.drafted, steps.accepted)
+
+
+def counted(drafted: NDArray[np.int32], accepted: NDArray[np.int32]) -> SpecCounters:
+    """The counts of steps that drafted and accepted so many tokens; both of shape (steps,)."""
     return SpecCounters(
-        steps=len(steps.at),
-        drafts=int(np.count_nonzero(steps.drafted)),
-        drafted_tokens=int(steps.drafted.sum(dtype=np.int64)),
-        accepted_tokens=int(steps.accepted.sum(dtype=np.int64)),
-        accepted_per_position=per_position(np.bincount(steps.accepted)),
+        steps=len(drafted),
+        drafts=int(np.count_nonzero(drafted)),
+        drafted_tokens=int(drafted.sum(dtype=np.int64)),
+        accepted_tokens=int(accepted.sum(dtype=np.int64)),
+        accepted_per_position=per_position(np.bincount(accepted)),
         source="replay",
     )
