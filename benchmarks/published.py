@@ -26,9 +26,10 @@ from pathlib import Path
 from statistics import mean, median
 from typing import Any
 
-from published_rows import FLAT_S, Group, PlainStep, Row, Unused, plain_step, read, row_or_reason
+from published_rows import Group, PlainStep, Row, Unused, plain_step, read, row_or_reason
 
 from breakeven.cost.coverage import REUSE, REUSE_RANGE
+from breakeven.cost.drafting import FLAT_S
 from breakeven.errors import UsageError
 
 FILE = Path(__file__).parent / "data" / "published_speedups.csv"
@@ -43,7 +44,7 @@ def per_token_s(rows: Sequence[Row]) -> float:
     Minimises Σ ((T_verify + FLAT + k · c) / T_published − 1)², at least 0.
     """
     slopes = [row.k / row.drafted_step_s for row in rows]
-    gaps = [1 - (row.verify_s + FLAT_S) / row.drafted_step_s for row in rows]
+    gaps = [1 - (row.verify_s + FLAT_S.estimate) / row.drafted_step_s for row in rows]
     return max(sum(a * b for a, b in zip(slopes, gaps, strict=True)) / sum(a * a for a in slopes), 0.0)
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from breakeven.cost.anchored import Anchored
 from breakeven.cost.coverage import REUSE
+from breakeven.cost.drafting import FLAT_S
 from breakeven.cost.hardware import hardware, hardware_names
 from breakeven.cost.modelled import Modelled
 from breakeven.cost.presets import preset, preset_names
@@ -16,9 +17,6 @@ from breakeven.cost.step import Step
 from breakeven.errors import UsageError
 from breakeven.interval import Interval
 
-FLAT_S = 0.5e-3
-"""Of a drafted step whatever its window: rejection sampling, and preparing the input of two models. The step
-times of vllm#20780 are linear in the window and start 0.6 and 1.3 ms above the plain step."""
 COLUMNS = (
     *("id", "source", "model", "hardware", "tp", "engine", "method", "k", "batch"),
     *("accept_rate", "tau", "baseline", "unit", "speedup"),
@@ -70,7 +68,7 @@ class Row:
 
     def predicted(self, per_token_s: float) -> float:
         """Speedup, if the drafter takes so long per drafted token."""
-        return self.tau * self.step_s / (self.verify_s + FLAT_S + self.k * per_token_s)
+        return self.tau * self.step_s / (self.verify_s + FLAT_S.estimate + self.k * per_token_s)
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,4 +195,4 @@ def plain_step(record: Mapping[str, str]) -> PlainStep | None:
         return None
     one_dense = modelled.geometry.experts is None and modelled.tp == 1
     name = (record["source"], record["model"], record["hardware"], batch)
-    return PlainStep(*name, measured_s, modelled.estimate(Step(sequences=batch)), one_dense)
+    return PlainStep(*name, measured_s, modelled.seconds(Step(sequences=batch)), one_dense)

@@ -17,6 +17,8 @@ import orjson
 from breakeven.cli.calibrate import calibrate_verb
 from breakeven.cli.compare import compare
 from breakeven.cli.drafters import drafters
+from breakeven.cli.explain import explain
+from breakeven.cli.forecast import forecast
 from breakeven.cli.measure import measure
 from breakeven.cli.models import models
 from breakeven.cli.replay import replay
@@ -43,7 +45,7 @@ def breakeven() -> None:
     """
 
 
-for verb in (measure, calibrate_verb, replay, trial, compare, show, drafters, models):
+for verb in (measure, calibrate_verb, replay, forecast, trial, compare, explain, show, drafters, models):
     breakeven.add_command(verb)
 
 

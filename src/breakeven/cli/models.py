@@ -6,7 +6,7 @@ import contextlib
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 from rich.console import Console
@@ -14,14 +14,23 @@ from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeR
 
 from breakeven.cli.geometry import find_geometry
 from breakeven.cli.options import json_option, print_json
-from breakeven.cli.output import stdout
+from breakeven.cli.output import stderr, stdout
 from breakeven.errors import UsageError
 from breakeven.models import cache
 from breakeven.models.cache import Cached
 from breakeven.models.resolve import Watch, quiet, resolve, verify
 from breakeven.models.upcycle import upcycle
 from breakeven.report.model_terminal import model_json, print_model
+from breakeven.report.progress import progress
 from breakeven.units import size
+from breakeven.workload.files import load_prompts
+from breakeven.workload.prompts import Workload
+
+if TYPE_CHECKING:
+    from breakeven.cost.routing import RoutingTrace
+
+UPCYCLED = "Routing is random, not learned."
+"""What `upcycle` writes into the description of a model."""
 
 
 @click.group()
@@ -156,6 +165,56 @@ def upcycle_model(
         upcycle(source, out, experts, top_k, seed, quantise, watch(f"making {out.name}"))
     click.echo("routing is random, not learned: this model shows cost, not quality", err=True)
     _say_path(spec, out, as_json)
+
+
+@models.command()
+@click.argument("spec")
+@click.option("--prompts", default="default", show_default=True, help="A built-in set, a file, or -.")
+@click.option(
+    "--tokens", type=click.IntRange(min=2), default=64, show_default=True, help="Most tokens of each reply."
+)
+@click.option("--out", type=click.Path(path_type=Path, dir_okay=False), help="Keep the trace: FILE.npz.")
+@json_option
+def routing(spec: str, prompts: str, tokens: int, out: Path | None, as_json: bool) -> None:
+    """Measure how many distinct experts of SPEC the tokens of a step wake, on replies to real prompts.
+
+    llama.cpp decodes the replies here, token by token. Neighbouring tokens share experts, and a step that
+    verifies drafts reads fewer than the formula for independent tokens says: the reuse that fits is shown.
+
+    \b
+    breakeven models routing smollm2-moe
+    breakeven models routing moe.gguf --prompts mine.jsonl --tokens 256 --out routing.npz
+    breakeven models routing moe.gguf --prompts brief --json
+    """
+    from breakeven.cost.routing import save_routing
+    from breakeven.report.routing_terminal import print_routing, routing_json
+
+    workload = load_prompts(prompts)
+    if len(workload.prompts) < 2:
+        raise UsageError(
+            f"--prompts {prompts} holds one prompt: give two or more, replies have to be compared"
+        )
+    with watching() as watch:
+        model = resolve(spec, watch)
+    trace = _routing_of(spec, model, workload, tokens)
+    if out is not None:
+        save_routing(trace, out)
+    path = None if out is None else str(out)
+    if as_json:
+        print_json(routing_json(trace, path))
+    else:
+        print_routing(trace, path, stdout())
+
+
+def _routing_of(spec: str, model: Path, workload: Workload, tokens: int) -> RoutingTrace:
+    from breakeven.cost.routing import RoutingTrace
+    from breakeven.servers.routing import record_routing
+
+    prompts = [prompt.messages or () for prompt in workload.prompts]
+    with progress("routing, tokens", tokens * len(prompts), stderr()) as ticker:
+        routed = record_routing(model, prompts, tokens, ticker.advance)
+    is_random = UPCYCLED in routed.description
+    return RoutingTrace(routed.experts, routed.lengths, routed.count, spec, is_random)
 
 
 @contextlib.contextmanager

@@ -3,32 +3,40 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, redirect_stdout
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import redirect_stdout
 from dataclasses import replace as changed
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from breakeven.cli import options
 from breakeven.cli.drafter_options import Numbers, Ranges, drafter_settings
-from breakeven.cli.output import stderr, stdout
-from breakeven.errors import StorageError, UsageError
-from breakeven.report.progress import progress
+from breakeven.cli.output import stdout
+from breakeven.cli.record import (
+    check_page,
+    first_token_option,
+    jobs_option,
+    listed,
+    open_record,
+    refuse,
+    say_how_fast,
+    shown,
+    tokenizer_option,
+    written,
+)
+from breakeven.errors import UsageError
 
 if TYPE_CHECKING:
     from breakeven.replay.grid import Setting
     from breakeven.replay.records import Replay, Sweep
-    from breakeven.replay.sources import Source
 
-Record = TypeVar("Record")
 SWEEP_PAGE = "sweep.html"
 """In the folder that was swept."""
 OF_A_SWEEP = ("drafters", "ks", "n_ranges")
 HAVE_IT: Mapping[str, tuple[str, ...]] = {"ks": ("k",), "n_ranges": ("n", "min_n", "max_n")}
 """Settings of a drafter that an option of a sweep gives."""
-COMPILING = "compiling the loops once, some seconds"
 OF_ONE_DRAFTER = ("drafter", "k", "n", "min_n", "max_n", "setting", "per_position")
 
 
@@ -40,18 +48,8 @@ OF_ONE_DRAFTER = ("drafter", "k", "n", "min_n", "max_n", "setting", "per_positio
 @click.option("--min-n", type=int, help="Shortest n-gram that is looked up, …")
 @click.option("--max-n", type=int, help="… and the longest.")
 @click.option("--set", "setting", multiple=True, metavar="NAME=VALUE", help="Any setting of the drafter.")
-@click.option(
-    "--tokenizer",
-    type=click.Path(path_type=Path),
-    help="tokenizer.json, or its folder, for text without ids.",
-)
-@click.option(
-    "--first-token",
-    type=click.Choice(["prefill", "replayed"]),
-    default="prefill",
-    show_default=True,
-    help="Who gives each first output token: the server's prefill, or the first step.",
-)
+@tokenizer_option
+@first_token_option
 @click.option("--per-position", is_flag=True, help="Also what is accepted from each output token on.")
 @click.option("--sweep", is_flag=True, help="Many settings instead of one, ranked.")
 @click.option(
@@ -59,7 +57,7 @@ OF_ONE_DRAFTER = ("drafter", "k", "n", "min_n", "max_n", "setting", "per_positio
 )
 @click.option("--ks", type=Numbers(), help="Draft lengths to sweep, such as 1-16.")
 @click.option("--n-ranges", type=Ranges(), help="Shortest and longest n-grams to sweep, such as 2-4,3-5.")
-@click.option("--jobs", type=click.IntRange(min=1), help="Cores to use [default: all].")
+@jobs_option
 @click.option("--ray", metavar="ADDRESS", help="A Ray cluster to use instead, or local.")
 @click.option(
     "--html",
@@ -78,23 +76,13 @@ def replay(record: Path, **values: Any) -> None:
     breakeven replay outputs.jsonl --sweep --ks 1-16 --n-ranges 2-4,3-5 --html sweep.html
     breakeven replay texts.parquet --tokenizer tokenizer.json --drafter llamacpp-ngram-simple --json
     """
-    if values["html"] is not None:
-        from breakeven.report.replay_target import check_target
-
-        check_target(values["html"], [path for path in (record, values["tokenizer"]) if path is not None])
+    check_page(values["html"], [record, values["tokenizer"]])
     if values["sweep"]:
-        _refuse(values, OF_ONE_DRAFTER, "--sweep takes --drafters, --ks and --n-ranges: leave out {}")
+        refuse(values, OF_ONE_DRAFTER, "--sweep takes --drafters, --ks and --n-ranges: leave out {}")
         _sweep(record, values)
     else:
-        _refuse(values, OF_A_SWEEP, "{} belongs to a sweep: type --sweep too")
+        refuse(values, OF_A_SWEEP, "{} belongs to a sweep: type --sweep too")
         _replay(record, values)
-
-
-def _refuse(values: Mapping[str, Any], names: tuple[str, ...], message: str) -> None:
-    for name in names:
-        if values[name] is not None and values[name] is not False and values[name] != ():
-            option = "set" if name == "setting" else name.replace("_", "-")
-            raise UsageError(message.format(f"--{option}"))
 
 
 def _replay(path: Path, values: Mapping[str, Any]) -> None:
@@ -109,9 +97,9 @@ def _replay(path: Path, values: Mapping[str, Any]) -> None:
         )
     with redirect_stdout(sys.stderr):  # a drafter of the user's own may print
         settings = drafter_settings(values)
-        source = _open(path, values)
-        _say_how_fast([values["drafter"]])
-        with _shown("requests replayed", source.expected) as advance:
+        source = open_record(path, values["tokenizer"])
+        say_how_fast([values["drafter"]])
+        with shown("requests replayed", source.expected) as advance:
             done: Replay = replay_source(
                 source,
                 values["drafter"],
@@ -122,7 +110,7 @@ def _replay(path: Path, values: Mapping[str, Any]) -> None:
                 ray=values["ray"],
                 progress=advance,
             )
-    report = _written(write_replay_html, done, values["html"])
+    report = written(write_replay_html, done, values["html"])
     if values["as_json"]:
         options.print_json(replay_json(done))
     else:
@@ -138,12 +126,13 @@ def _sweep(path: Path, values: Mapping[str, Any]) -> None:
 
     asked: dict[str, Any] = {name: values[name] for name in OF_A_SWEEP if values[name] is not None}
     if "drafters" in asked:
-        asked["drafters"] = [name for word in asked["drafters"].split(",") if (name := word.strip())]
+        asked["drafters"] = listed(asked["drafters"])
     with redirect_stdout(sys.stderr):  # a drafter of the user's own may print
         grid = default_grid(**asked)
-        source = _open(path, values)
-        _say_how_fast([name for name, _ in grid])
-        with _shown("requests × settings replayed", source.expected, len(grid)) as advance:
+        source = open_record(path, values["tokenizer"])
+        say_how_fast([name for name, _ in grid])
+        total = source.expected and source.expected * len(grid)
+        with shown("requests × settings replayed", total) as advance:
             done: Sweep = sweep_source(
                 source,
                 grid,
@@ -153,7 +142,7 @@ def _sweep(path: Path, values: Mapping[str, Any]) -> None:
                 progress=advance,
             )
     done = changed(done, warnings=(*done.warnings, *_not_applied(grid, asked)))
-    report = _written(write_sweep_html, done, values["html"], path / SWEEP_PAGE if path.is_dir() else None)
+    report = written(write_sweep_html, done, values["html"], path / SWEEP_PAGE if path.is_dir() else None)
     if values["as_json"]:
         options.print_json(sweep_json(done))
     else:
@@ -166,48 +155,3 @@ def _not_applied(grid: Sequence[Setting], asked: Mapping[str, Any]) -> Iterator[
         without = dict.fromkeys(name for name, has in grid if not has.keys() & set(names))
         if option in asked and without:
             yield f"--{option.replace('_', '-')} does not apply to {', '.join(without)}"
-
-
-def _say_how_fast(names: Sequence[str]) -> None:
-    """Before the work, what makes it slow: loops that are not compiled, or not yet."""
-    from breakeven.drafters.compiler import COMPILED, compiles_first
-    from breakeven.drafters.registry import drafter_class
-    from breakeven.replay.run import SLOW
-
-    if not any(drafter_class(name).compiled for name in dict.fromkeys(names)):
-        return
-    if not COMPILED:
-        click.echo(f"! {SLOW}", err=True)
-    elif compiles_first():
-        click.echo(COMPILING, err=True)
-
-
-def _open(path: Path, values: Mapping[str, Any]) -> Source:
-    from breakeven.replay.sources import open_source
-
-    return open_source(path, values["tokenizer"])
-
-
-@contextmanager
-def _shown(what: str, requests: int | None, settings: int = 1) -> Iterator[Callable[[int], None]]:
-    with progress(what, requests and requests * settings, stderr()) as ticker:
-        yield lambda done: ticker.advance(done)
-
-
-def _written(
-    write: Callable[[Record, Path], None], record: Record, asked: Path | None, otherwise: Path | None = None
-) -> str | None:
-    """Where the page was written. A folder that takes none costs no result unless the page was asked for."""
-    path = asked or otherwise
-    if path is None:
-        return None
-    try:
-        write(record, path)
-    except StorageError as error:
-        from breakeven.report.replay_target import unwritten
-
-        if asked:
-            raise unwritten(path, error) from error
-        click.echo(f"breakeven: no report: {unwritten(path, error)}", err=True)
-        return None
-    return str(path)

@@ -9,6 +9,9 @@ gguf_header   what a GGUF file says before its weights; gguf_geometry makes a ge
 presets       geometries by name, and a geometry out of any of these files
 hardware      memory, bandwidth, arithmetic and links by name, with measured AllReduce times
 coverage      distinct experts that some tokens use
-step          what a decode step is, and an estimate of its time; modelled and anchored make one
-calibrate     the concurrency curve of a running baseline; stretches, calibration and curve are its parts
+step          what a decode step is, and what every source of its cost offers
+modelled      its cost by geometry and hardware alone; anchored by one measured step besides
+measured      its cost by the server's own concurrency curve
+calibrate     that curve of a running baseline; stretches, calibration and curve are its parts
+drafting      what speculation costs beside the target's step
 """

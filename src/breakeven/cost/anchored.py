@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 
-from breakeven.cost.modelled import Modelled
+from breakeven.cost.modelled import INCREMENT_ERROR, Modelled, grown
 from breakeven.cost.step import PLAIN_STEP, Source, Step
 from breakeven.errors import UsageError
 from breakeven.interval import Interval
 
-INCREMENT_ERROR = 0.5
-"""Relative, of what a step costs beyond the anchor. Assumed, for want of a measurement: other kernels reach
-other efficiencies, and some arithmetic hides behind reading."""
+FACTORS = (1 - INCREMENT_ERROR, 1 + INCREMENT_ERROR)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Anchored:
     """The measured seconds of the step `at`, plus modelled increments to any other.
 
@@ -36,20 +36,46 @@ class Anchored:
     def seconds(self, step: Step) -> Interval:
         """Exact at the anchor; beyond it the increment is known to INCREMENT_ERROR, and to what the range of
         reuse of experts leaves open."""
-        best = sum(self.parts(step).values())
-        most_reuse, least_reuse = (
-            Anchored(m, self.measured_s, self.at) for m in self.modelled.with_reuse_range()
-        )
-        ends = [
-            self.measured_s + (sum(cost.parts(step).values()) - self.measured_s) * factor
-            for cost in (most_reuse, least_reuse)
-            for factor in (1 - INCREMENT_ERROR, 1 + INCREMENT_ERROR)
-        ]
-        return Interval(best, max(min(ends), 0.0), max(ends))
+        best = self._best_s(step)
+        ends = [best, *self._ends_s(step)]
+        return Interval(best, min(ends), max(ends))
+
+    def relative(self, step: Step, base: Step) -> Interval:
+        """With both steps at one common end of the errors that `seconds` has."""
+        best = self._best_s(step) / self._best_s(base)
+        both = zip(self._ends_s(step), self._ends_s(base), strict=True)
+        ends = [best, *(step_s / base_s for step_s, base_s in both)]
+        return Interval(best, min(ends), max(ends))
 
     def parts(self, step: Step) -> dict[str, float]:
         """Seconds of each modelled part, and the `rest` that the model does not explain."""
-        at_anchor = sum(self.modelled.parts(self.at).values())
-        scale = min(1.0, self.measured_s / at_anchor)
-        parts = {name: scale * s for name, s in self.modelled.parts(step).items()}
-        return {**parts, "rest": self.measured_s - scale * at_anchor}
+        parts = {name: self._scale * s for name, s in self.modelled.parts(step).items()}
+        return {**parts, "rest": self._rest_s}
+
+    def warnings(self, step: Step) -> tuple[str, ...]:
+        """Of the model, which the increments come from."""
+        return self.modelled.warnings(step)
+
+    def _ends_s(self, step: Step) -> Iterator[float]:
+        for end in self._ends:
+            ratio = end._best_s(step) / self.measured_s
+            yield from (self.measured_s * grown(ratio, factor) for factor in FACTORS)
+
+    def _best_s(self, step: Step) -> float:
+        return self._scale * self.modelled.total_s(step) + self._rest_s
+
+    @cached_property
+    def _ends(self) -> tuple[Anchored, ...]:
+        return tuple(replace(self, modelled=model) for model in self.modelled.reuse_ends)
+
+    @cached_property
+    def _at_s(self) -> float:
+        return self.modelled.total_s(self.at)
+
+    @cached_property
+    def _scale(self) -> float:
+        return min(1.0, self.measured_s / self._at_s)
+
+    @cached_property
+    def _rest_s(self) -> float:
+        return self.measured_s - self._scale * self._at_s

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from breakeven.errors import UsageError
+from breakeven.interval import Interval
 
 Array = NDArray[np.float64]
 
@@ -116,26 +117,31 @@ class Curve:
         """
         if not tokens >= 1:
             raise UsageError(f"a decode step carries at least one token, not {tokens:g}")
-        if tokens > self.knots[-1].tokens:
-            return self._beyond(tokens - self.knots[-1].tokens)
-        above = max(bisect_left(self.knots, tokens, key=lambda knot: knot.tokens), 1)
-        a, b = self.knots[above - 1], self.knots[above]
-        share = (tokens - a.tokens) / (b.tokens - a.tokens)
-        ends = (a.step_s, b.step_s), (a.low_s, b.low_s), (a.high_s, b.high_s)
-        step_s, low_s, high_s = (left + (right - left) * share for left, right in ends)
-        return step_s, low_s, high_s
+        weights = self._weights(tokens)
+        corners = [(weight, self._corner(place)) for place, weight in weights.items()]
+        return (
+            sum(weight * corner.estimate for weight, corner in corners),
+            sum(weight * corner.low for weight, corner in corners),
+            sum(weight * corner.high for weight, corner in corners),
+        )
 
-    def relative(self, tokens: float) -> tuple[float, float, float]:
-        """A step that carries `tokens` in plain steps of one, with its interval: both steps' errors, added
-        in quadrature as if independent.
+    def relative(self, tokens: float, base: float = 1) -> tuple[float, float, float]:
+        """A step that carries `tokens` in steps of `base`, with its interval.
+
+        The errors of the corners that the two steps lie between count as independent, and add in quadrature;
+        one that both steps share counts by the difference it makes (to first order, as for any ratio).
         """
-        if tokens == 1:
+        if tokens == base:
             return 1.0, 1.0, 1.0
-        step_s, low_s, high_s = self.step_seconds(tokens)
-        plain = self.knots[0]
-        below = math.hypot(1 - low_s / step_s, plain.high_s / plain.step_s - 1)
-        above = math.hypot(high_s / step_s - 1, 1 - plain.low_s / plain.step_s)
-        ratio = step_s / plain.step_s
+        over, under = self._weights(tokens), self._weights(base)
+        step_s, base_s = self.step_seconds(tokens)[0], self.step_seconds(base)[0]
+        below = above = 0.0
+        for place in over.keys() | under.keys():
+            corner = self._corner(place)
+            by = over.get(place, 0.0) / step_s - under.get(place, 0.0) / base_s
+            ends = by * (corner.low - corner.estimate), by * (corner.high - corner.estimate)
+            below, above = math.hypot(below, min(ends)), math.hypot(above, max(ends))
+        ratio = step_s / base_s
         return ratio, ratio * max(1 - below, 0.0), ratio * (1 + above)
 
     def falls(self) -> tuple[tuple[CurvePoint, CurvePoint], ...]:
@@ -160,14 +166,31 @@ class Curve:
         beyond = tuple(_fall(a, b) for a, b in falls if not _explained(a, b))
         return (*beyond, _small_falls(explained)) if explained else beyond
 
-    def _beyond(self, further: float) -> tuple[float, float, float]:
+    def _weights(self, tokens: float) -> dict[int, float]:
+        """What the seconds of a step are a sum of: knots by their place, and after them the last slope."""
+        further = tokens - self.knots[-1].tokens
+        if further > 0:
+            return {len(self.knots) - 1: 1.0, len(self.knots): further}
+        above = max(bisect_left(self.knots, tokens, key=lambda knot: knot.tokens), 1)
+        a, b = self.knots[above - 1], self.knots[above]
+        share = (tokens - a.tokens) / (b.tokens - a.tokens)
+        return {above - 1: 1 - share, above: share}
+
+    def _corner(self, place: int) -> Interval:
+        """Seconds of a knot, or of the slope for each token beyond the last."""
+        if place == len(self.knots):
+            return self._last_slope()
+        knot = self.knots[place]
+        return Interval(knot.step_s, knot.low_s, knot.high_s)
+
+    def _last_slope(self) -> Interval:
         before, last = self.knots[-2:]
         width = last.tokens - before.tokens
         slope = (last.step_s - before.step_s) / width
         slopes = slope, max(self.line.b_s, 0.0)
         least = min(*slopes, max(last.low_s - before.high_s, 0.0) / width)
         most = max(*slopes, (last.high_s - before.low_s) / width)
-        return last.step_s + slope * further, last.low_s + least * further, last.high_s + most * further
+        return Interval(slope, least, most)
 
 
 def _check(points: Sequence[CurvePoint]) -> None:

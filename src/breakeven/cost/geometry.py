@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 from breakeven.cost.attention import Attention
 from breakeven.cost.checks import check_sizes
@@ -51,9 +53,11 @@ class Sliding:
         check_sizes(self)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Geometry:
     """One decoder-only transformer with gated feed-forward blocks, checked: raises UsageError if impossible.
+
+    Without slots, so that its sizes can be counted once: a forecast asks for them thousands of times.
 
     Biases, norms of queries and keys, and attention sinks are not counted: under 0.1 % of the weights.
     """
@@ -108,6 +112,10 @@ class Geometry:
         output      vocab · hidden, or 0 where it is the embedding table
         other       norms of width hidden, two per layer and a last one; routers, count · hidden each
         """
+        return dict(self._parameters)
+
+    @cached_property
+    def _parameters(self) -> Mapping[str, int]:
         table = self.vocab * self.hidden
         norms = (_NORMS_PER_LAYER * self.layers + 1) * self.hidden
         sizes = {
@@ -135,7 +143,7 @@ class Geometry:
 
     def parameters_total(self) -> int:
         """Parameters of the whole model without its MTP layers."""
-        return sum(self.parameters_by_part().values())
+        return sum(self._parameters.values())
 
     def parameters_active(self) -> int:
         """Parameters that one token uses: all but routed experts, and top_k of count of these.
@@ -159,15 +167,15 @@ class Geometry:
 
     def weight_bytes(self) -> int:
         """Bytes of all weights, scales included, MTP layers not."""
-        return round(sum(self._bytes_by_part().values()))
+        return round(sum(self._bytes.values()))
 
     def bytes_by_part(self) -> dict[str, int]:
         """Bytes of each of PARTS, scales included."""
-        return {part: round(n) for part, n in self._bytes_by_part().items()}
+        return {part: round(n) for part, n in self._bytes.items()}
 
-    def _bytes_by_part(self) -> dict[str, float]:
-        sizes = self.parameters_by_part()
-        return {part: sizes[part] * self.weights.of(part).bits_per_weight / 8 for part in PARTS}
+    @cached_property
+    def _bytes(self) -> Mapping[str, float]:
+        return {part: self._parameters[part] * self.weights.of(part).bits_per_weight / 8 for part in PARTS}
 
     def bytes_read_per_step(self, distinct_experts: float | None = None) -> float:
         """Bytes of weights that one decode step streams from memory, all devices together.
@@ -177,11 +185,14 @@ class Geometry:
         one token); and of the embedding table only the rows looked up, which count as nothing, unless the
         table is the output head. Raises UsageError for more distinct experts than there are, or under none.
         """
-        sizes = self._bytes_by_part()
-        sizes["routed"] *= self._expert_share(distinct_experts)
-        if not self.tied:
-            del sizes["embedding"]
-        return sum(sizes.values())
+        routed = self._bytes["routed"] * self._expert_share(distinct_experts)
+        return self._flat_bytes + routed
+
+    @cached_property
+    def _flat_bytes(self) -> float:
+        """Of weights that every step streams, whatever its tokens are."""
+        elsewhere = {"routed"} if self.tied else {"routed", "embedding"}
+        return sum(n for part, n in self._bytes.items() if part not in elsewhere)
 
     def _expert_share(self, distinct: float | None) -> float:
         if self.experts is None:
@@ -200,7 +211,7 @@ class Geometry:
         """
         return self.layers * self._kv_bytes_per_layer()
 
-    def kv_bytes(self, context: int) -> float:
+    def kv_bytes(self, context: float) -> float:
         """Bytes of the cache that a step reads for one sequence with `context` tokens, all devices together.
 
         Full layers hold `context` tokens, sliding ones at most their window.
@@ -210,28 +221,33 @@ class Geometry:
     def _kv_bytes_per_layer(self) -> float:
         return self.attention.kv_values() * self.kv_bits / 8
 
-    def _cached_tokens(self, context: int) -> int:
+    def _cached_tokens(self, context: float) -> float:
         """Over all layers."""
         if self.sliding is None:
             return self.layers * context
         full = self.layers - self.sliding.layers
         return full * context + self.sliding.layers * min(context, self.sliding.window)
 
-    def flops_per_token(self, context: int = 0) -> int:
+    def flops_per_token(self, context: float = 0) -> float:
         """Floating-point operations of one token of a decode step after `context` cached ones.
 
         2 per active parameter, but for the embedding look-up, which computes nothing unless the table is the
         output head too; and attention over the cache.
         """
-        looked_up = 0 if self.tied else self.parameters_by_part()["embedding"]
         attended = self._cached_tokens(context) * self.attention.flops_per_cached_token()
-        return 2 * (self.parameters_active() - looked_up) + attended
+        return 2 * self._computed + attended
+
+    @cached_property
+    def _computed(self) -> int:
+        """Parameters that one token is multiplied by."""
+        looked_up = 0 if self.tied else self._parameters["embedding"]
+        return self.parameters_active() - looked_up
 
     def all_reduce_calls(self) -> int:
         """AllReduces of one step under tensor parallelism: 2 · layers, as one follows attention and one the
         feed-forward block (Megatron-LM, arXiv 1909.08053, section 3)."""
         return 2 * self.layers
 
-    def all_reduce_bytes(self, tokens: int = 1) -> int:
+    def all_reduce_bytes(self, tokens: float = 1) -> float:
         """Message of one such call with `tokens` tokens in the step: tokens × hidden × 2 bytes."""
         return tokens * self.hidden * ACTIVATION_BYTES

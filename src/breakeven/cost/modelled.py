@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 from breakeven.cost.attention import GroupedQuery
 from breakeven.cost.coverage import REUSE, REUSE_RANGE, busiest_device_experts, distinct_experts
@@ -16,9 +17,16 @@ PARTS = ("weights", "experts", "kv", "arithmetic", "all_reduce", "overhead")
 """Of a modelled step, in the order of a waterfall."""
 LOW, HIGH = 0.65, 2.4
 """Bounds of the truth as multiples of the model: see the plain steps of benchmarks/published.py."""
+INCREMENT_ERROR = 0.5
+"""Relative, of what a step costs beyond a known one. Assumed, for want of a measurement: other kernels reach
+other efficiencies, and some arithmetic hides behind reading."""
 _DIRECT_LATENCY_S, _PCIE_LATENCY_S = 8e-6, 30e-6
 """Of one AllReduce of a few kilobytes. NVLink: the slowest curve in data/hardware.json; other links between
 devices are taken to be like it. PCIe: NCCL takes 26 to 32 µs on a tuned server, 51 µs on one that is not."""
+_NOT_MODELLED = (
+    "not modelled: data and pipeline parallelism, arithmetic faster than BF16, and whatever an engine does "
+    "otherwise once speculation is on (other attention kernels, no CUDA graphs, no overlapped scheduling)"
+)
 _LINK_EFFICIENCY = 0.5
 """Of the link's rate for messages of megabytes: those curves reach 0.35 (8 devices on PCIe) to 0.65."""
 
@@ -42,7 +50,12 @@ class Efficiency:
     """Scheduling, launches and sampling: the rest of the fixed 7.09 ms."""
 
 
-@dataclass(frozen=True, slots=True)
+def grown(ratio: float, factor: float) -> float:
+    """A ratio of two steps if the increment from the smaller to the larger is `factor` times as large."""
+    return 1 + (ratio - 1) * factor if ratio >= 1 else 1 / grown(1 / ratio, factor)
+
+
+@dataclass(frozen=True)
 class Modelled:
     """T = weights + experts + KV + arithmetic + AllReduce + overhead.
 
@@ -71,15 +84,25 @@ class Modelled:
     def __post_init__(self) -> None:
         if self.tp < 1 or self.ep < 1 or self.tp % self.ep:
             raise UsageError(f"tp {self.tp} and ep {self.ep}: ep must divide tp, and both be at least 1")
-        if self.hardware.bf16_tflops is None:
-            raise UsageError(f"no BF16 TFLOPS are known of {self.hardware.name}: give a device with them")
-        if self.tp > 1:
-            self._all_reduce_s(PLAIN_STEP)
+        self.seconds(PLAIN_STEP)
 
     def seconds(self, step: Step) -> Interval:
         """With the wide error of a model that has seen no measurement: LOW to HIGH times the sum."""
-        total = sum(self.parts(step).values())
+        total = self.total_s(step)
         return Interval(total, LOW * total, HIGH * total)
+
+    def relative(self, step: Step, base: Step) -> Interval:
+        """With the smaller step known within LOW to HIGH times the model, and what the larger takes beyond it
+        within 1 ± INCREMENT_ERROR, at either end of the range of reuse."""
+        ratio = self.total_s(step) / self.total_s(base)
+        ratios = [model.total_s(step) / model.total_s(base) for model in self.reuse_ends]
+        factors = (1 - INCREMENT_ERROR) / HIGH, (1 + INCREMENT_ERROR) / LOW
+        ends = [ratio, *(grown(end, factor) for end in ratios for factor in factors)]
+        return Interval(ratio, min(ends), max(ends))
+
+    def total_s(self, step: Step) -> float:
+        """The sum of the parts."""
+        return sum(self.parts(step).values())
 
     def parts(self, step: Step) -> dict[str, float]:
         """Seconds of each of PARTS."""
@@ -92,10 +115,43 @@ class Modelled:
             "overhead": self.efficiency.overhead_s,
         }
 
-    def with_reuse_range(self) -> tuple[Modelled, Modelled]:
-        """The same with the most and with the least reuse of experts that is to be expected."""
+    def warnings(self, step: Step) -> tuple[str, ...]:
+        """What is not modelled, and which inputs are doubtful."""
+        said = (_NOT_MODELLED, self._unverified(), self._guessed_link(), self._arithmetic_bound(step))
+        return tuple(text for text in said if text)
+
+    @cached_property
+    def reuse_ends(self) -> tuple[Modelled, ...]:
+        """The same with the most and with the least reuse of experts that is to be expected; itself where it
+        has none."""
+        if self.geometry.experts is None:
+            return (self,)
         least, most = REUSE_RANGE
         return replace(self, reuse=max(most, self.reuse)), replace(self, reuse=min(least, self.reuse))
+
+    def _unverified(self) -> str | None:
+        needed = {"bandwidth_gb_per_s", "bf16_tflops"} | ({"link"} if self.tp > 1 else set())
+        names = [name for name in self.hardware.unverified() if name in needed]
+        return f"of {self.hardware.name}, no source confirms {', '.join(names)}" if names else None
+
+    def _guessed_link(self) -> str | None:
+        link = self.hardware.link
+        if self.tp == 1 or link is None or self.tp in link.all_reduce_us:
+            return None
+        return (
+            f"AllReduce among {self.tp} × {self.hardware.name} was not measured: it is taken from the rate "
+            f"of {link.kind} and the latency of links like it"
+        )
+
+    def _arithmetic_bound(self, step: Step) -> str | None:
+        parts = self.parts(step)
+        reading_s = parts["weights"] + parts["experts"]
+        if parts["arithmetic"] <= reading_s:
+            return None
+        return (
+            f"{step.batch_tokens:g} tokens in a step take longer to compute than the weights to read; both "
+            f"are added up, which is too much by at most {reading_s * 1e3:.3g} ms"
+        )
 
     def _read_s(self, n_bytes: float, efficiency: float) -> float:
         """Of bytes spread evenly over all devices, each reading its own."""
@@ -107,7 +163,7 @@ class Modelled:
         if experts is None:
             return 0.0
         distinct = distinct_experts(experts, step.tokens, step.sequences, self.reuse)
-        as_if_even = self.ep * busiest_device_experts(experts, distinct, self.ep)
+        as_if_even = min(self.ep * busiest_device_experts(experts, distinct, self.ep), experts.count)
         routed = self.geometry.bytes_read_per_step(as_if_even) - self.geometry.bytes_read_per_step(0)
         return self._read_s(routed, self.efficiency.weights)
 
@@ -123,8 +179,14 @@ class Modelled:
 
     def _arithmetic_s(self, step: Step) -> float:
         flops = step.batch_tokens * self.geometry.flops_per_token(step.context_tokens)
-        peak = (self.hardware.bf16_tflops or 0) * 1e12
-        return flops / (self.tp * peak * self.efficiency.arithmetic)
+        peak = self.hardware.bf16_tflops
+        if peak is None:
+            raise UsageError(
+                f"no BF16 rate is known of {self.hardware.name}, so its steps cannot be modelled: measure "
+                "them with  breakeven calibrate URL  and give its file as --calibration, or give as "
+                "--hardware a device with a rate, such as h100-sxm"
+            )
+        return flops / (self.tp * peak * 1e12 * self.efficiency.arithmetic)
 
     def _all_reduce_s(self, step: Step) -> float:
         """All calls of a step, by the measured curve, else by latency and rate."""
@@ -138,7 +200,7 @@ class Modelled:
             one = self._unmeasured_all_reduce_s(link, n_bytes)
         return self.geometry.all_reduce_calls() * one
 
-    def _unmeasured_all_reduce_s(self, link: Link, n_bytes: int) -> float:
+    def _unmeasured_all_reduce_s(self, link: Link, n_bytes: float) -> float:
         """Latency + 2 (n − 1)/n · bytes / rate: what a ring sends (Patarasuk and Yuan 2009)."""
         if link.gb_per_s is None:
             raise UsageError(f"the rate of {link.kind} is not known: give tp 1, or a device with one")

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from statistics import mean
 from typing import Literal
 
 from breakeven.interval import Interval
@@ -20,6 +21,8 @@ class Observation:
     """Accepted / drafted, at least and at most; equal where it is known. None is unknown: 0 to 1."""
     draft_share: tuple[float, float] | None = None
     """Steps that drafted / steps, likewise."""
+    draft_tokens: float | None = None
+    """Mean tokens of a draft; None where it is not counted: every draft is taken to have the window's k."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,7 +33,9 @@ class Part:
     baseline_s: float
     """Of a plain step."""
     added_s: Interval
-    """By verifying k drafted tokens."""
+    """By verifying k drafted tokens: low and high over what is not known of this part."""
+    source: str = ""
+    """Where both figures come from, in a phrase."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +62,36 @@ class Explained:
     unexplained_at_least_when: str
     """What the least assumes, such as that nothing was ever drafted."""
     break_even_verify: tuple[float, float] | None
-    """verify_s / plain step at which a drafted step neither gains nor loses: k · acceptance rate."""
+    """verify_s / plain step at which a drafted step neither gains nor loses: k · acceptance rate. None where
+    the acceptance is not known."""
+
+    @property
+    def outcome(self) -> Literal["faster", "slower", "either", "none"]:
+        """What is predicted at every draft share above 0; `none` where none is possible."""
+        drafting = [one.speedup for one in self.predictions if one.draft_share > 0]
+        if not drafting:
+            return "none"
+        if all(speedup.low > 1 for speedup in drafting):
+            return "faster"
+        return "slower" if all(speedup.high < 1 for speedup in drafting) else "either"
+
+
+def mean_parts(explained: Sequence[Explained]) -> tuple[Part, ...]:
+    """The waterfall of the mean plain step of several observations, part by part."""
+    columns = zip(*(one.parts for one in explained), strict=True)
+    return tuple(
+        Part(
+            parts[0].name,
+            mean([part.baseline_s for part in parts]),
+            Interval(
+                mean([part.added_s.estimate for part in parts]),
+                min(part.added_s.low for part in parts),
+                max(part.added_s.high for part in parts),
+            ),
+            parts[0].source,
+        )
+        for parts in columns
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,3 +124,8 @@ class Explanation:
     unknown: Mapping[str, str] = field(default_factory=dict)
     """By input that is not known: which measurement would settle it."""
     warnings: tuple[str, ...] = ()
+
+    @property
+    def waterfall(self) -> tuple[Part, ...]:
+        """Of the mean plain step of all observations."""
+        return mean_parts(self.explained)

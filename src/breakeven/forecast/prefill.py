@@ -42,7 +42,7 @@ class Prefill:
 
 def prefill_given(ms_per_token: float) -> Prefill:
     """As somebody states it."""
-    return Prefill(ms_per_token / 1e3, f"Prefill: {_each(ms_per_token / 1e3)}, as given.")
+    return Prefill(ms_per_token / 1e3, f"{_each(ms_per_token / 1e3)}, as given.")
 
 
 def prefill_of_run(run: Run) -> Prefill | None:
@@ -56,17 +56,17 @@ def prefill_of_run(run: Run) -> Prefill | None:
     slope = _slope(pairs)
     if slope is not None:
         how = f"the slope of the time to first token over {len(pairs)} prompts of the record"
-        return Prefill(slope, f"Prefill: {_each(slope)}, {how}.")
+        return Prefill(slope, f"{_each(slope)}, {how}.")
     each = median(seconds / tokens for tokens, seconds in pairs)
     how = "the record's median time to first token by prompt token, in which all that is flat counts too"
-    return Prefill(each, f"Prefill: {_each(each)}, {how}.")
+    return Prefill(each, f"{_each(each)}, {how}.")
 
 
 def prefill_of_cost(cost: StepCost) -> Prefill:
     """(T(2n) − T(n)) / n for one sequence with n = LARGE_STEP tokens."""
     small, large = (cost.seconds(Step(tokens=n)).estimate for n in (LARGE_STEP, 2 * LARGE_STEP))
     each = max(large - small, 0.0) / LARGE_STEP
-    return Prefill(each, f"Prefill: {_each(each)}, {_source_words(cost.source)}; --prefill-ms gives another.")
+    return Prefill(each, f"{_each(each)}, {_source_words(cost.source)}; --prefill-ms gives another.")
 
 
 def _source_words(source: Source) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import shlex
 
 from breakeven.forecast.learned import given_sentences, needed_sentences
@@ -28,6 +29,8 @@ def recommendation(forecast: Forecast) -> str:
     chosen = subject(forecast)
     if chosen is None:
         sentences = []
+    elif math.isnan(at(forecast, chosen).speedup.estimate):
+        sentences = ["No request of the record has a decode step, so there is nothing to speed up."]
     elif at(forecast, chosen).outcome == "faster":
         sentences = [_pays(forecast, chosen), *_limit(forecast, chosen)]
     elif at(forecast, chosen).outcome == "undecided":

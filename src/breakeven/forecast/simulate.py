@@ -13,8 +13,8 @@ where the cost is of the sequences that decode; without any it is that of one pl
 read all the same. Throughput is output tokens / the time until the last request has left, so the filling of
 the batch, its draining and its stragglers are in it.
 
-This is how vLLM schedules since V1: prefills are always cut, and running sequences come before them. Left
-out: requests pushed out for want of cache, prefixes found in it, and decode steps that exceed the budget alone.
+This is how vLLM schedules since V1: prefills are cut, and running sequences come before them. Left out are
+requests pushed out for want of cache, prefixes found in it, and decode steps that alone exceed the budget.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ from breakeven.forecast.surface import Surface, Surfaces, tabulate
 from breakeven.interval import Interval
 
 TOKEN_BUDGET = 8192
-"""Tokens of a step: max_num_batched_tokens of a vLLM server on a device of 70 GiB or more, except an A100; 2048
-on smaller ones (EngineArgs.get_batch_defaults in vllm/engine/arg_utils.py)."""
+"""Tokens of a step: max_num_batched_tokens of a vLLM server on a device of 70 GiB or more that is no A100;
+2048 on others (EngineArgs.get_batch_defaults in vllm/engine/arg_utils.py)."""
 GROUPS = 8
 """Of the jackknife."""
 TAIL = 0.025
@@ -144,8 +144,8 @@ def loads(requests: int) -> tuple[Counts, ...]:
 def jackknife_half(without: NDArray[np.float64]) -> float:
     """Half the 95 % interval of an estimate, from the estimates without each group; 0 for none.
 
-    A jackknife that deletes groups (Quenouille 1956; Tukey 1958; Shao and Tu 1995, chapter 2): the variance is
-    (G − 1) / G · Σ (θ_g − mean)², and Student's t has G − 1 degrees of freedom.
+    A jackknife that deletes groups (Quenouille 1956; Tukey 1958; Shao and Tu 1995, chapter 2): the variance
+    is (G − 1) / G · Σ (θ_g − mean)², and Student's t has G − 1 degrees of freedom.
     """
     groups = len(without)
     if groups < 2:

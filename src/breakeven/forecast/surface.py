@@ -64,7 +64,7 @@ def tabulate(cost: StepCost, sequences: int, tokens: int, context_tokens: float)
     cached_s = _dense(cached, rows, ends)
     in_cache = np.arange(len(full_s))[:, None] * context
     estimate = Surface(full_s - cached_s * in_cache, cached_s)
-    low, high = (_dense(ratios[:, :, end] / ratios[:, :, 0], rows, columns) for end in (1, 2))
+    low, high = (_dense(plain * ratios[:, :, end], rows, columns) / full_s for end in (1, 2))
     return Surfaces(estimate, estimate.scaled(low), estimate.scaled(high))
 
 

@@ -130,6 +130,35 @@ def test_relative_to_a_plain_step_both_errors_count():
     assert rising.relative(2) == pytest.approx((1.2, 1.2 * (1 - error), 1.2 * (1 + error)))
 
 
+def test_relative_to_any_step_shared_errors_cancel():
+    rising = curve({1: 10, 2: 12, 4: 16})
+    error = 0.02 * 2**0.5
+    assert rising.relative(4, 2) == pytest.approx((4 / 3, 4 / 3 * (1 - error), 4 / 3 * (1 + error)))
+    ratio, low, high = rising.relative(1.01, 1)
+    assert ratio == pytest.approx(1.002)
+    assert high - low == pytest.approx(2 * 0.01 * 1.2 * error)
+    ratio, low, high = rising.relative(16, 12)
+    assert ratio == pytest.approx(40 / 32)
+    (_, low_16, high_16), (_, low_12, high_12) = rising.step_seconds(16), rising.step_seconds(12)
+    assert low_16 / high_12 < low < ratio < high < high_16 / low_12
+
+
+@given(
+    st.lists(st.floats(1.0, 100.0), min_size=3, max_size=8),
+    st.floats(0.0, 0.3),
+    st.floats(1, 40),
+    st.floats(1, 40),
+)
+def test_relative_is_a_ratio_in_its_interval(
+    steps_ms: list[float], spread: float, tokens: float, base: float
+):
+    found = Curve(tuple(point(c + 1, ms, spread) for c, ms in enumerate(steps_ms)))
+    ratio, low, high = found.relative(tokens, base)
+    assert ratio == pytest.approx(found.step_seconds(tokens)[0] / found.step_seconds(base)[0])
+    assert 0 <= low <= ratio <= high
+    assert found.relative(tokens, tokens) == (1, 1, 1)
+
+
 @pytest.mark.parametrize(
     ("steps_ms", "said"),
     [

@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from breakeven.cost.drafting import FITTED_HEADS
+
 BENCHMARKS = Path(__file__).parents[3] / "benchmarks"
 SHIPPED = BENCHMARKS / "data" / "published_speedups.csv"
 HEADER = "id,source,model,hardware,tp,engine,method,k,batch,accept_rate,tau,baseline,unit,speedup"
@@ -75,6 +77,11 @@ def test_every_row_is_counted_doubtful_or_unused_with_a_reason(shipped: dict[str
 def test_results_are_those_of_the_shipped_file(shipped: dict[str, Any]):
     kept = json.loads((BENCHMARKS / "results" / "published.json").read_text())
     assert kept["errors"]["fitted"] == pytest.approx(shipped["errors"]["fitted"])
+
+
+def test_shipped_drafter_times_are_the_fit(shipped: dict[str, Any]):
+    heads = {f"{head.published_engine} {head.method}": head.ms_per_token for head in FITTED_HEADS}
+    assert heads == pytest.approx(shipped["drafter_ms_per_token"], abs=5e-4)
 
 
 def test_a_row_alone_with_its_drafter_is_in_no_error(tmp_path: Path):

@@ -4,12 +4,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from breakeven.cost.anchored import INCREMENT_ERROR, Anchored
+from breakeven.cost.anchored import Anchored
 from breakeven.cost.hardware import Link, hardware
-from breakeven.cost.modelled import PARTS, Modelled
+from breakeven.cost.modelled import INCREMENT_ERROR, PARTS, Modelled
 from breakeven.cost.presets import preset
 from breakeven.cost.step import PLAIN_STEP, Step, StepCost
 from breakeven.errors import UsageError
+from breakeven.interval import Interval
 
 H100 = hardware("h100-sxm")
 DENSE = Modelled(preset("llama-3.1-8b"), H100)
@@ -100,6 +101,64 @@ def test_an_anchor_narrows_the_interval_and_the_unknown_reuse_of_experts_widens_
     assert anchored.high - anchored.estimate > INCREMENT_ERROR * (anchored.estimate - measured_s)
 
 
+@given(MODELS, STEPS, STEPS, MEASURED)
+def test_relative_is_a_ratio_in_its_interval(model: Modelled, a: Step, b: Step, measured_s: float):
+    for cost in (model, Anchored(model, measured_s), Anchored(model, measured_s, Step(1, 32, 500))):
+        found = cost.relative(a, b)
+        assert found.estimate == pytest.approx(cost.seconds(a).estimate / cost.seconds(b).estimate)
+        assert 0 < found.low <= found.estimate <= found.high
+        assert cost.relative(a, a) == Interval(1, 1, 1)
+
+
+@given(MODELS, STEPS, st.floats(0, 15), MEASURED)
+def test_relative_rises_with_tokens(model: Modelled, less: Step, further: float, measured_s: float):
+    more, base = replace(less, tokens=less.tokens + further), replace(less, tokens=1)
+    for cost in (model, Anchored(model, measured_s)):
+        a, b = cost.relative(less, base), cost.relative(more, base)
+        slack = 1 + 1e-9
+        assert a.estimate <= b.estimate * slack and a.low <= b.low * slack and a.high <= b.high * slack
+
+
+def test_relative_of_a_model_by_hand():
+    base, step = Step(1, 4, 500), Step(4, 4, 500)
+    rise = DENSE.seconds(step).estimate / DENSE.seconds(base).estimate - 1
+    found = DENSE.relative(step, base)
+    assert (found.low, found.high) == pytest.approx((1 + rise * 0.5 / 2.4, 1 + rise * 1.5 / 0.65))
+    back = DENSE.relative(base, step)
+    assert (back.low, back.high) == pytest.approx((1 / found.high, 1 / found.low))
+
+
+def test_from_the_anchor_the_ratio_is_as_well_known_as_the_step():
+    cost, step = Anchored(MIXED, 6e-3), Step(6)
+    seconds, ratio = cost.seconds(step), cost.relative(step, PLAIN_STEP)
+    expected = [s / 6e-3 for s in (seconds.estimate, seconds.low, seconds.high)]
+    assert [ratio.estimate, ratio.low, ratio.high] == pytest.approx(expected)
+
+
+def test_away_from_the_anchor_errors_of_the_two_steps_cancel():
+    cost, base, step = Anchored(DENSE, 7e-3), Step(1, 64, 4000), Step(2, 64, 4000)
+    whole, ratio = cost.seconds(base), cost.relative(step, base)
+    assert (ratio.high - ratio.low) / ratio.estimate < 0.2 * (whole.high - whole.low) / whole.estimate
+
+
+def test_a_step_far_below_the_anchor_still_takes_time():
+    cost = Anchored(DENSE, 20e-3, Step(1, 128, 8000))
+    found = cost.seconds(PLAIN_STEP)
+    assert 0 < found.low < found.estimate < found.high < 20e-3
+
+
+def test_what_is_not_modelled_is_said():
+    (said,) = DENSE.warnings(PLAIN_STEP)
+    assert said.startswith("not modelled: ") and Anchored(DENSE, 7e-3).warnings(PLAIN_STEP) == (said,)
+    assert any("longer to compute" in text for text in DENSE.warnings(Step(8, 256)))
+    guessed = replace(DENSE, tp=2, hardware=replace(H100, link=Link("NVLink 9", 50)))
+    assert any(
+        "AllReduce among 2 × h100-sxm was not measured" in text for text in guessed.warnings(PLAIN_STEP)
+    )
+    doubtful = Modelled(DENSE.geometry, hardware("h20"))
+    assert any("of h20, no source confirms" in text for text in doubtful.warnings(PLAIN_STEP))
+
+
 def test_each_says_where_it_comes_from():
     assert DENSE.source == "modelled"
     assert Anchored(DENSE, 7e-3).source == "anchored"
@@ -156,7 +215,7 @@ def test_groups_of_experts_that_do_not_divide_the_devices_are_refused():
 
 
 def test_a_device_of_unknown_arithmetic_is_refused():
-    with pytest.raises(UsageError, match=r"no BF16 TFLOPS .* epyc-genoa"):
+    with pytest.raises(UsageError, match=r"no BF16 rate is known of epyc-genoa.* --calibration"):
         Modelled(DENSE.geometry, hardware("epyc-genoa-12ch-ddr5-4800"))
 
 

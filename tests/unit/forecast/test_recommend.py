@@ -197,3 +197,11 @@ def test_settings_that_do_not_vary_are_not_named():
     made = [row("vllm-suffix", k, 0.6, 0.3, settings={"k": k, "depth": 24, "factor": k / 2}) for k in (2, 4)]
     assert named(made[0], made) == "vllm-suffix at k=2, factor=1.0"
     assert named(replace(made[0], settings={}), made[:0]) == "vllm-suffix"
+
+
+def test_a_record_without_decode_steps_has_nothing_to_speed_up():
+    made = of(one(interval(float("nan"))))
+    assert (
+        recommendation(made) == "No request of the record has a decode step, so there is nothing to speed up."
+    )
+    assert next_commands(made) == ()

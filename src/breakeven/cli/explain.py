@@ -1,0 +1,280 @@
+"""`breakeven explain`: two measured speeds, and what of their difference a model of the step explains."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from breakeven.cli import options
+from breakeven.cli.cost_options import model_options, modelled_of
+from breakeven.cli.output import stdout
+from breakeven.cli.record import check_page, written
+from breakeven.errors import UsageError
+
+if TYPE_CHECKING:
+    from breakeven.explain.case import Case
+    from breakeven.explain.records import Observation
+    from breakeven.trial.result import TrialResult
+
+METHODS = ("ngram", "ngram_gpu", "suffix", "draft_model", "eagle", "eagle3", "mtp", "medusa")
+"""As vLLM calls them; others are taken too."""
+_SHARE = re.compile(r"([\d.]+)\s*(?:[-–]\s*([\d.]+))?\s*(%?)")
+
+
+class Share(click.ParamType):  # type: ignore[type-arg]
+    """A share or a range of it: 0.2, 0.17-0.31, 17-31%. Raises UsageError for what is none, or above 1."""
+
+    name = "LOW[-HIGH]"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[float, float]:
+        option = f"--{param.name.replace('_', '-')}" if param and param.name else "the share"
+        try:
+            low, high = _share(value)
+        except ValueError:
+            raise UsageError(f"{option} {value[:40]!r} is no share: type 0.2, 0.17-0.31 or 17-31%") from None
+        if not 0 <= low <= high <= 1:
+            raise UsageError(f"{option} {value} is out of range: type a share of 0 to 1, low first, or a %")
+        return low, high
+
+
+def _share(text: str) -> tuple[float, float]:
+    found = _SHARE.fullmatch(text.strip())
+    if found is None:
+        raise ValueError
+    low, high, percent = found.groups()
+    unit = 100 if percent else 1
+    return float(low) / unit, float(high or low) / unit
+
+
+class Speeds(click.ParamType):  # type: ignore[type-arg]
+    """NAME=BASELINE,CANDIDATE in tokens per second; the name may be left out. Raises UsageError."""
+
+    name = "NAME=BASELINE,CANDIDATE"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[str, float, float]:
+        name, separator, numbers = value.rpartition("=")
+        try:
+            baseline, candidate = (float(word) for word in numbers.split(","))
+        except ValueError:
+            raise UsageError(
+                f"--speeds {value[:80]!r} is not NAME=BASELINE,CANDIDATE: type two numbers of tokens per "
+                "second, such as  --speeds coding=62.6,46.4"
+            ) from None
+        return (name if separator else "measured"), baseline, candidate
+
+
+class Profiled(click.ParamType):  # type: ignore[type-arg]
+    """PART=MS. Raises UsageError."""
+
+    name = "PART=MS"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[str, float]:
+        name, _, number = value.partition("=")
+        try:
+            return name, float(number) / 1e3
+        except ValueError:
+            raise UsageError(
+                f"--profiled {value[:40]!r} is not PART=MS: type such as --profiled all_reduce=6.2"
+            ) from None
+
+
+@click.command()
+@click.argument("record", nargs=-1, type=click.Path(path_type=Path), metavar="[BASELINE CANDIDATE | TRIAL]")
+@click.option("--speeds", multiple=True, type=Speeds(), help="Measured, in tok/s; may be given again.")
+@click.option("--k", type=int, help="Window: tokens of a draft at most.")
+@click.option(
+    "--method",
+    metavar="NAME",
+    help=f"Drafting method: {', '.join(METHODS[:-1])}, {METHODS[-1]} or another [default: ngram].",
+)
+@click.option("--speculative-config", metavar="JSON", help="As vLLM was given it; says --k and --method too.")
+@click.option("--engine", metavar="NAME", help="Such as vllm [default: as the runs say].")
+@click.option("--engine-version", metavar="X", help="Such as 0.16 [default: as the runs say].")
+@click.option("--acceptance", type=Share(), help="Accepted / drafted tokens [default: as counted, else any].")
+@click.option("--draft-share", type=Share(), help="Steps that draft / steps [default: as counted, else any].")
+@model_options
+@click.option("--context", type=options.FiniteRange(min=0), default=0, help="Tokens in the cache, mean.")
+@click.option(
+    "--concurrency", type=click.IntRange(min=1), help="Requests in flight [default: 1, or the runs']."
+)
+@click.option("--reuse", type=Share(), help="Of experts among neighbours [default: 0-0.3].")
+@click.option(
+    "--profiled",
+    multiple=True,
+    type=Profiled(),
+    help="A part of the plain step that a profile gave, such as all_reduce=6.2.",
+)
+@click.option(
+    "--html", type=click.Path(path_type=Path), metavar="FILE", help="Write the report as one HTML file."
+)
+@options.json_option
+def explain(record: tuple[Path, ...], **values: Any) -> None:
+    """Why is it slower (or faster) than it should be? A step in parts, and what is left over.
+
+    Takes speeds, two runs or a trial, and the model and hardware they were measured on. What is not known
+    becomes a range, with the measurement that would settle it.
+
+    \b
+    breakeven explain runs/trial-20260101-120000 --k 5 --model kimi-k2.5 --hardware rtx-pro-6000-ws --tp 8
+    breakeven explain runs/before runs/after --k 3 --method eagle3 --model qwen3-8b --hardware h100-sxm
+    breakeven explain --speeds 62.6,46.4 --acceptance 17-31% --k 5 --model llama-3.1-8b --hardware h100-sxm
+    """
+    from breakeven.explain.explain import explain as explained
+
+    check_page(values["html"], record)
+    made = explained(_case(record, values))
+    report = None
+    if values["html"]:
+        from breakeven.report.explain_html import write_explain_html
+
+        report = written(write_explain_html, made, values["html"])
+    if values["as_json"]:
+        from breakeven.report.explain_json import explain_json
+
+        options.print_json(explain_json(made))
+    else:
+        from breakeven.report.explain_terminal import print_explanation
+
+        print_explanation(made, stdout(), report)
+
+
+@dataclass(frozen=True, slots=True)
+class _Observed:
+    """What the speeds or the runs say."""
+
+    observations: tuple[Observation, ...]
+    engine: str | None = None
+    version: str | None = None
+    concurrency: int | None = None
+
+
+def _case(record: tuple[Path, ...], values: Mapping[str, Any]) -> Case:
+    from breakeven.explain.case import REUSE, Case
+
+    seen = _observed(record, values)
+    k, method, settings = _drafting(values)
+    for name in ("model", "hardware"):
+        if values[name] is None:
+            raise UsageError(_both(values))
+    modelled = modelled_of({**values, "reuse": None})
+    return Case(
+        model=values["model"],
+        geometry=modelled.geometry,
+        hardware=modelled.hardware,
+        k=k,
+        method=method,
+        observations=seen.observations,
+        engine=values["engine"] or seen.engine,
+        engine_version=values["engine_version"] or seen.version,
+        tp=modelled.tp,
+        ep=modelled.ep,
+        context_tokens=values["context"],
+        sequences=values["concurrency"] or seen.concurrency or 1,
+        reuse=values["reuse"] or REUSE,
+        settings=settings,
+        profiled_s=dict(values["profiled"]),
+    )
+
+
+def _both(values: Mapping[str, Any]) -> str:
+    lacking = [f"--{name}" for name in ("model", "hardware") if values[name] is None]
+    return (
+        f"{' and '.join(lacking)} missing: a step is taken apart by model and hardware, type "
+        " --model X --hardware Y [--tp N], such as  --model kimi-k2.5 --hardware rtx-pro-6000-ws --tp 8"
+    ).replace("type  ", "type ")
+
+
+def _drafting(values: Mapping[str, Any]) -> tuple[int, str, Mapping[str, Any]]:
+    """Window, method and settings. The options must not contradict the engine's own flag."""
+    given = _config(values["speculative_config"])
+    k, method = given.pop("num_speculative_tokens", None), given.pop("method", None)
+    for option, mine, its in (("--k", values["k"], k), ("--method", values["method"], method)):
+        if mine is not None and its is not None and mine != its:
+            raise UsageError(f"{option} {mine} and --speculative-config say {mine} and {its}: leave one out")
+    window = k if values["k"] is None else values["k"]
+    if not isinstance(window, int) or isinstance(window, bool):
+        raise UsageError("the window is missing: type  --k N, the tokens of a draft at most")
+    return window, values["method"] or method or "ngram", given
+
+
+def _config(text: str | None) -> dict[str, Any]:
+    try:
+        value = json.loads(text or "{}")
+    except ValueError:
+        value = None
+    if not isinstance(value, dict):
+        raise UsageError(
+            f"--speculative-config {str(text)[:60]!r} is no JSON object: type such as "
+            '\'{"method": "ngram", "num_speculative_tokens": 5}\''
+        )
+    return value
+
+
+def _observed(record: tuple[Path, ...], values: Mapping[str, Any]) -> _Observed:
+    if bool(record) == bool(values["speeds"]):
+        raise UsageError(
+            "name two runs or a trial, or type --speeds NAME=BASELINE,CANDIDATE in tok/s: one of the two"
+        )
+    return _of_runs(record, values) if record else _of_speeds(values)
+
+
+def _of_speeds(values: Mapping[str, Any]) -> _Observed:
+    from breakeven.explain.observed import from_speeds
+
+    names = [name for name, _, _ in values["speeds"]]
+    if twice := next((name for name in names if names.count(name) > 1), None):
+        raise UsageError(f"--speeds {twice} is given twice: give each its own name, NAME=BASELINE,CANDIDATE")
+    rate, share = values["acceptance"], values["draft_share"]
+    return _Observed(
+        tuple(
+            from_speeds(name, baseline, candidate, rate, share)
+            for name, baseline, candidate in values["speeds"]
+        )
+    )
+
+
+def _of_runs(record: tuple[Path, ...], values: Mapping[str, Any]) -> _Observed:
+    from breakeven.explain.observed import from_comparison
+    from breakeven.trace.run import load_run
+
+    result = _result(record)
+    runs = [load_run(side.run_dir).meta for side in (result.baseline, result.candidate)]
+    models = [meta.model for meta in runs]
+    if models[0] != models[1]:
+        raise UsageError(
+            f"the runs are of different models, {models[0]} and {models[1]}: measure the same one twice"
+        )
+    observations = from_comparison(
+        result.comparison,
+        result.candidate.acceptance_by_prompt,
+        result.candidate.acceptance,
+        values["acceptance"],
+        values["draft_share"],
+    )
+    candidate = runs[1]
+    return _Observed(
+        observations, candidate.server.engine, candidate.server.version, candidate.schedule.concurrency
+    )
+
+
+def _result(record: tuple[Path, ...]) -> TrialResult:
+    from breakeven.compare.comparison import CONFIDENCE, FLOOR
+    from breakeven.trial.store import compare_runs, is_trial, load_trial
+
+    if len(record) == 2:
+        return compare_runs(record[0], record[1], FLOOR, CONFIDENCE)
+    if len(record) == 1 and (is_trial(record[0]) or not (record[0] / "run.json").is_file()):
+        return load_trial(record[0])
+    raise UsageError("name two runs, BASELINE and CANDIDATE, or one trial")

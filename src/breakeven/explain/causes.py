@@ -1,0 +1,265 @@
+"""What could have slowed a candidate down: one function per cause, each a Finding or None.
+
+A cause looks at the case and at what its observations leave unexplained. Confidence is how likely it is that
+the cause is at work, and that it costs time here; `ms` is what it can take of a step, where a model tells.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from breakeven.cost.attention import Latent
+from breakeven.cost.drafting import drafting_cost
+from breakeven.cost.step import Step
+from breakeven.explain.case import Case
+from breakeven.explain.records import Explained, Finding
+from breakeven.explain.waterfall import ALL_REDUCE
+from breakeven.units import share, size
+
+LOOKUP_METHODS = ("ngram", "ngram_gpu")
+"""Of vLLM, those with prompt_lookup_max."""
+LOOKUPS = ("ngram", "suffix")
+"""In the name of a method that asks no model."""
+ASYNC_METHODS = ("eagle", "eagle3", "mtp", "ngram_gpu")
+"""With which vLLM keeps async scheduling by default: vllm#31998, vllm#29184."""
+FAR_APART = 1.1
+"""Plain steps of one server and model at one concurrency, slowest / fastest, that need a reason."""
+SLOWER_THAN_CURVE = 1.2
+"""A profiled AllReduce against the measured curve."""
+
+Cause = Callable[[Case, Sequence[Explained]], Finding | None]
+
+
+def findings(case: Case, explained: Sequence[Explained]) -> tuple[Finding, ...]:
+    """All that apply, by confidence, then by the ms that they can explain."""
+    found = [finding for cause in CAUSES if (finding := cause(case, explained)) is not None]
+    order = ("high", "medium", "low")
+    return tuple(sorted(found, key=lambda one: (order.index(one.confidence), -(one.ms or (0.0, 0.0))[1])))
+
+
+def weights_do_not_fit(case: Case, explained: Sequence[Explained]) -> Finding | None:
+    """Weights larger than the memory of all devices: some are streamed from elsewhere at each step."""
+    have, need = memory_bytes(case), case.geometry.weight_bytes()
+    if have is None or need <= have:
+        return None
+    return Finding(
+        "weights_do_not_fit",
+        "The weights do not fit into device memory",
+        f"{size(need)} of weights, {size(round(have))} of memory on {case.device}: the remainder would cross "
+        "the host link at each step, which nothing here models",
+        "high",
+        "grep -i offload CANDIDATE.log  # or give --tp and --hardware as they are",
+    )
+
+
+def verification_too_dear(case: Case, explained: Sequence[Explained]) -> Finding | None:
+    """Verifying may cost more than acceptance gives, at some acceptance rate that is possible."""
+    losing = [one for one in explained if one.outcome in ("slower", "either") and one.observed_speedup < 1]
+    if not losing:
+        return None
+    sure = all(one.outcome == "slower" for one in losing)
+    names = ", ".join(one.observation.name for one in losing)
+    worst = max(losing, key=lambda one: one.verify_s.high / one.observation.baseline_tpot_s)
+    plain, drafted = worst.observation.baseline_tpot_s, case.draft_tokens(worst.observation)
+    low, high = worst.verify_s.low / plain, worst.verify_s.high / plain
+    return Finding(
+        "verification_too_dear",
+        "Verifying costs more than the accepted tokens save" + ("" if sure else ", perhaps"),
+        f"{names}: verifying {drafted:g} tokens costs {low:.2f} to {high:.2f} plain steps, so a drafted step "
+        f"pays from an acceptance rate of {share(low / drafted)} to {share(high / drafted)}",
+        "high" if sure else "medium",
+        _what_pays(case),
+        (worst.verify_s.low, worst.verify_s.high),
+    )
+
+
+def async_scheduling(case: Case, explained: Sequence[Explained]) -> Finding | None:
+    """vLLM overlaps the scheduling of one step with the run of another, but not with every drafter.
+
+    It is the default since 0.14.
+    """
+    if not _is_slow_vllm(case, explained) or case.method in ASYNC_METHODS:
+        return None
+    version = _version(case)
+    by_default = version is None or version >= (0, 14)
+    return Finding(
+        "async_scheduling",
+        "Async scheduling is off in the candidate only",
+        f"vLLM schedules asynchronously by default, and switches that off for {case.method}: a CPU part of "
+        "every step, drafted or not, is no longer hidden behind the GPU (vllm#31998)",
+        "high" if by_default else "low",
+        "grep -i 'async scheduling' CANDIDATE.log  # `Async scheduling not supported with ngram-based "
+        "speculative decoding and will be disabled.`; a baseline with --no-async-scheduling tells its price",
+    )
+
+
+def cuda_graphs(case: Case, explained: Sequence[Explained]) -> Finding | None:
+    """A backend without graphs for several tokens per sequence takes full graphs from every step."""
+    if not _is_slow_vllm(case, explained):
+        return None
+    return Finding(
+        "cuda_graphs",
+        "CUDA graphs fall from FULL to PIECEWISE",
+        "Where the attention backend cannot capture verify blocks of several tokens, vLLM gives up full "
+        "graphs, and each layer's attention is launched by the CPU at every step (vllm#44492, vllm#52218). "
+        "Graphs that were PIECEWISE in the baseline too rule this out, as with Triton MLA before vllm#42885",
+        "medium",
+        "grep -i cudagraph BASELINE.log CANDIDATE.log  # cudagraph_mode; `not supported with spec-decode`",
+    )
+
+
+def mla_prefill(case: Case, explained: Sequence[Explained]) -> Finding | None:
+    """A backend of latent attention that decodes one token per sequence verifies blocks as prefills."""
+    attention = case.geometry.attention
+    if not _is_slow_vllm(case, explained) or not isinstance(attention, Latent):
+        return None
+    at_context = _expansion_s(case, attention, case.context_tokens)
+    known = (
+        f": about {at_context * 1e3:.1f} ms at {case.context_tokens:,.0f} tokens of context"
+        if case.context_tokens
+        else f": about {_expansion_s(case, attention, 1000) * 1e3:.2f} ms for every 1,000 tokens of context"
+    )
+    return Finding(
+        "mla_prefill",
+        "Verify blocks take the prefill path of latent attention (MLA)",
+        "Triton MLA decodes one token per sequence; a block of several is sent through the prefill path, "
+        f"which expands the whole cache of the sequence anew (vllm#52218){known} in arithmetic alone",
+        "medium",
+        "grep -iE 'mla|attention backend' CANDIDATE.log  # then: is the slowdown larger at long context?",
+        (0.0, at_context) if case.context_tokens else None,
+    )
+
+
+def drafter_time(case: Case, explained: Sequence[Explained]) -> Finding | None:
+    """The drafter itself, and the handling of its drafts: not in what the waterfall adds."""
+    if not any(sum(one.unexplained_s) > 0 for one in explained):
+        return None
+    cost = drafting_cost(case.engine, case.method)
+    low, high = (
+        getattr(cost.step_s, end) + getattr(cost.drafted_step_s, end) + case.k * getattr(cost.token_s, end)
+        for end in ("low", "high")
+    )
+    return Finding(
+        "drafter_time",
+        "The drafter's own time",
+        f"{low * 1e3:.1f} to {high * 1e3:.1f} ms of a step that drafts {case.k} tokens, and "
+        f"{cost.step_s.high * 1e3:.1f} ms at most of one that drafts none ({cost.source})",
+        "low" if _is_lookup(case) else "medium",
+        "breakeven measure --url URL  # of the candidate with a window of 1: what goes with the "
+        "window is the drafter's or the verification's",
+        (low, high),
+    )
+
+
+def lookup_only_longest(case: Case, explained: Sequence[Explained]) -> Finding | None:
+    """vLLM takes an unset prompt_lookup_min from prompt_lookup_max."""
+    longest = case.settings.get("prompt_lookup_max")
+    is_set = case.settings.get("prompt_lookup_min") is not None
+    if case.method not in LOOKUP_METHODS or not longest or is_set or longest == 1:
+        return None
+    return Finding(
+        "lookup_only_longest",
+        f"Drafts are rare: only matches of exactly {longest} tokens are looked up",
+        f"Setting prompt_lookup_max {longest} without prompt_lookup_min makes both {longest}. It explains a "
+        "low draft share, and so a small gain; it costs no time by itself",
+        "medium",
+        f"breakeven replay BASELINE_RUN --drafter vllm-ngram --k {case.k} --min-n 2 --max-n {longest}",
+    )
+
+
+def steps_unlike(case: Case, explained: Sequence[Explained]) -> Finding | None:
+    """Plain steps of one server differ by context alone; speeds that differ more hold something else."""
+    by_speed = sorted(explained, key=lambda one: one.observation.baseline_tpot_s)
+    fast, slow = by_speed[0].observation, by_speed[-1].observation
+    apart_s = slow.baseline_tpot_s - fast.baseline_tpot_s
+    if slow.baseline_tpot_s / fast.baseline_tpot_s < FAR_APART:
+        return None
+    per_token_s = case.modelled.parts(Step(1, case.sequences, 1000))["kv"] / 1000
+    context = f"{apart_s / per_token_s:,.0f} more tokens of context" if per_token_s else "no context"
+    return Finding(
+        "steps_unlike",
+        "The speeds hold more than decode steps",
+        f"A plain step is the same work for every prompt but for its context; {slow.name} took "
+        f"{apart_s * 1e3:.1f} ms longer than {fast.name} without speculation, which would take {context}. "
+        "Prefill within the time, tokens counted otherwise, or a busy machine would do it",
+        "medium",
+        "breakeven measure --url URL --prompts PROMPTS  # counts tokens from usage, leaves out the prefill",
+    )
+
+
+def slow_all_reduce(case: Case, explained: Sequence[Explained]) -> Finding | None:
+    """Of the baseline: no cause of the slowdown, but time to win with or without speculation."""
+    link, profiled = case.hardware.link, case.profiled_s.get(ALL_REDUCE)
+    if case.tp == 1 or link is None or case.tp not in link.all_reduce_us:
+        return None
+    calls, best = case.geometry.all_reduce_calls(), case.modelled.parts(case.plain_step)[ALL_REDUCE]
+    each = f"{calls} calls a step at {best / calls * 1e6:.0f} µs on the measured curve: {best * 1e3:.1f} ms"
+    if profiled is None:
+        said, excess = f"{each}. What they take on this server was not profiled", None
+    elif profiled < SLOWER_THAN_CURVE * best:
+        return None
+    else:
+        said = f"{each}; profiled {profiled * 1e3:.1f} ms, {profiled / calls * 1e6:.0f} µs a call"
+        excess = (0.0, profiled - best)
+    return Finding(
+        "slow_all_reduce",
+        "A hint for the baseline: AllReduce",
+        f"{said}. A slow one makes every step longer, with speculation and without",
+        "low",
+        f"all_reduce_perf -b {case.geometry.all_reduce_bytes(1):.0f} -e 131072 -f 2 -g {case.tp}"
+        "  # of nccl-tests; then NCCL_P2P_LEVEL, NCCL_PROTO, NCCL_ALGO",
+        excess,
+    )
+
+
+CAUSES: tuple[Cause, ...] = (
+    weights_do_not_fit,
+    verification_too_dear,
+    async_scheduling,
+    cuda_graphs,
+    mla_prefill,
+    drafter_time,
+    lookup_only_longest,
+    steps_unlike,
+    slow_all_reduce,
+)
+
+
+def memory_bytes(case: Case) -> float | None:
+    """Of all devices; None where the data sheet does not say."""
+    return None if case.hardware.memory_gib is None else case.tp * case.hardware.memory_gib * 2**30
+
+
+def _what_pays(case: Case) -> str:
+    """The command that tells which window would do better, or what a trained head must reach."""
+    if _is_lookup(case):
+        return "breakeven replay BASELINE_RUN --sweep  # windows and n-grams that are accepted more often"
+    where = f"--model {case.model} --hardware {case.hardware.name} --tp {case.tp}"
+    return f"breakeven forecast {where}  # the acceptance that each window needs"
+
+
+def _is_lookup(case: Case) -> bool:
+    """Whether drafts are found in text, by no model."""
+    return any(word in case.method.lower() for word in LOOKUPS)
+
+
+def _is_slow_vllm(case: Case, explained: Sequence[Explained]) -> bool:
+    """Whether it is vLLM, and some steps took longer, by the middle of what is possible, than explained."""
+    return case.engine == "vllm" and any(sum(one.unexplained_s) > 0 for one in explained)
+
+
+def _version(case: Case) -> tuple[int, int] | None:
+    parts = (case.engine_version or "").removeprefix("v").split(".")
+    if len(parts) < 2 or not (parts[0].isdigit() and parts[1].isdigit()):
+        return None
+    return int(parts[0]), int(parts[1])
+
+
+def _expansion_s(case: Case, attention: Latent, context: float) -> float:
+    """Arithmetic that makes keys and values of all heads out of a cached latent, in every layer.
+
+    2 · context · kv_rank · heads · (nope_dim + v_dim) operations, as the weights of kv_b_proj.
+    """
+    flops = 2 * context * attention.kv_rank * attention.heads * (attention.nope_dim + attention.v_dim)
+    peak = (case.hardware.bf16_tflops or 0) * 1e12 * case.modelled.efficiency.arithmetic
+    return case.sequences * case.geometry.layers * flops / (case.tp * peak)

@@ -1,0 +1,64 @@
+"""Case → Explanation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from breakeven.explain.case import Case
+from breakeven.explain.causes import findings
+from breakeven.explain.explained import explain_one
+from breakeven.explain.records import Explained, Explanation
+from breakeven.explain.ruled_out import ruled_out
+from breakeven.explain.unknown import unknown
+from breakeven.explain.waterfall import REST
+from breakeven.units import share
+
+SMALL_S = 0.05e-3
+"""Of a step: a negative rest below it is rounding."""
+MOST_REST = 0.6
+"""Of a plain step, that the model may leave without a word: it may be low by a factor of 2.4 (its HIGH)."""
+
+
+def explain(case: Case) -> Explanation:
+    """What the model of a step explains of each observation, what it does not, and what could cause that."""
+    explained = tuple(explain_one(case, one) for one in case.observations)
+    return Explanation(
+        model=case.model,
+        hardware=case.device,
+        k=case.k,
+        method=case.method,
+        engine=" ".join(filter(None, (case.engine, case.engine_version))) or None,
+        explained=explained,
+        ruled_out=ruled_out(case, explained),
+        findings=findings(case, explained),
+        unknown=unknown(case),
+        warnings=tuple(_warnings(case, explained)),
+    )
+
+
+def _warnings(case: Case, explained: tuple[Explained, ...]) -> Iterator[str]:
+    if case.sequences > 1:
+        yield (
+            f"{case.sequences} sequences per step: a request that ends early leaves a smaller batch, "
+            "so the plain step is a mean over batches"
+        )
+    modelled_s = sum(case.modelled.parts(case.plain_step).values())
+    for one in explained:
+        name, plain_s = one.observation.name, one.observation.baseline_tpot_s
+        rest_s = next(part.baseline_s for part in one.parts if part.name == REST)
+        if rest_s < -SMALL_S:
+            yield (
+                f"{name}: profiled and modelled parts take {-rest_s * 1e3:.1f} ms more than the plain step: "
+                "the modelled ones are too dear, or the profile is of another step"
+            )
+        elif modelled_s > plain_s:
+            yield (
+                f"{name}: the plain step took {plain_s * 1e3:.1f} ms, less than the "
+                f"{modelled_s * 1e3:.1f} ms modelled: its parts are scaled down to it; are --model, "
+                "--hardware and --tp right?"
+            )
+        elif rest_s > MOST_REST * plain_s:
+            yield (
+                f"{name}: the model explains {share(1 - rest_s / plain_s)} of the plain step only: are "
+                "--model, --hardware, --tp and --context right?"
+            )

@@ -1,0 +1,106 @@
+"""Explanations of a slowdown that the arithmetic does not bear out, one function each, with the figures."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from breakeven.explain.case import Case
+from breakeven.explain.causes import memory_bytes
+from breakeven.explain.explained import needed_verify_s
+from breakeven.explain.records import Explained, Finding
+from breakeven.explain.waterfall import EXPERTS, distinct_range
+from breakeven.units import share, size
+
+Excuse = Callable[[Case, Sequence[Explained]], Finding | None]
+
+
+def ruled_out(case: Case, explained: Sequence[Explained]) -> tuple[Finding, ...]:
+    """Those that hold for every observation that became slower; none where none did."""
+    slower = [one for one in explained if one.observed_speedup < 1]
+    if not slower:
+        return ()
+    return tuple(found for excuse in EXCUSES if (found := excuse(case, slower)) is not None)
+
+
+def distinct_experts_alone(case: Case, slower: Sequence[Explained]) -> Finding | None:
+    """The experts that verified tokens wake beyond those of one token, as the only cause."""
+    experts = case.geometry.experts
+    if experts is None or any(one.verify_s.high >= _needed(case, one) for one in slower):
+        return None
+    one = min(slower, key=lambda one: _needed(case, one) / one.verify_s.high)
+    drafted = case.draft_tokens(one.observation)
+    added = next(part.added_s for part in one.parts if part.name == EXPERTS)
+    few, many = distinct_range(case, drafted)
+    plain = one.observation.baseline_tpot_s
+    return Finding(
+        "distinct_experts",
+        "Distinct experts as the sole cause",
+        f"{1 + drafted:g} tokens wake {few:.0f} to {many:.0f} of {experts.count} experts per layer instead "
+        f"of {experts.top_k}, which adds {_range_ms(added.low, added.high)}. All of verifying adds "
+        f"{_range(one.verify_s.low / plain, one.verify_s.high / plain)} plain steps, and a drafted step "
+        f"breaks even at {_break_even(slower)}. To be as slow as it was by that alone, "
+        f"{one.observation.name}, the nearest, would need {_needed(case, one) * 1e3:.1f} ms at every step, "
+        f"and has {one.verify_s.high * 1e3:.1f} at most",
+        "high",
+        f"breakeven calibrate URL  # the baseline's step with {1 + drafted:g} sequences is an upper bound",
+        (added.low, added.high),
+    )
+
+
+def weights_over_the_link(case: Case, slower: Sequence[Explained]) -> Finding | None:
+    """Weights that cross PCIe, or whatever joins the devices, at each step."""
+    have, need = memory_bytes(case), case.geometry.weight_bytes()
+    link = case.hardware.link
+    if case.tp == 1 or have is None or link is None or need > have:
+        return None
+    kind = "PCIe" if link.kind.startswith("PCIe") else link.kind
+    return Finding(
+        "weights_over_link",
+        f"Weights crossing {kind}",
+        f"{size(need)} of weights lie in the {size(round(have))} of memory of {case.device}; only activations"
+        f" cross, {size(round(case.geometry.all_reduce_bytes(1)))} per token in each of "
+        f"{case.geometry.all_reduce_calls()} calls",
+        "high",
+        "grep -i offload CANDIDATE.log  # must name no weights",
+    )
+
+
+def low_acceptance(case: Case, slower: Sequence[Explained]) -> Finding | None:
+    """An acceptance too low for the window."""
+    if any(one.outcome != "faster" or one.observation.acceptance_rate is None for one in slower):
+        return None
+    rates = [one.observation.acceptance_rate or (0.0, 0.0) for one in slower]
+    enough = [
+        one.verify_s.high / one.observation.baseline_tpot_s / case.draft_tokens(one.observation)
+        for one in slower
+    ]
+    return Finding(
+        "low_acceptance",
+        "Acceptance",
+        f"A drafted step pays from an acceptance rate of {share(max(enough))} even where verifying costs the "
+        f"most, and at least {share(min(low for low, _ in rates))} were accepted",
+        "high",
+        "breakeven measure --url URL  # of the candidate: keeps the acceptance of each prompt",
+    )
+
+
+EXCUSES: tuple[Excuse, ...] = (distinct_experts_alone, weights_over_the_link, low_acceptance)
+
+
+def _needed(case: Case, one: Explained) -> float:
+    return needed_verify_s(one.observation, case.draft_tokens(one.observation))
+
+
+def _break_even(slower: Sequence[Explained]) -> str:
+    known = [one.break_even_verify for one in slower if one.break_even_verify is not None]
+    if not known:
+        return "k × acceptance"
+    return _range(min(low for low, _ in known), max(high for _, high in known))
+
+
+def _range(low: float, high: float) -> str:
+    return f"{low:.2f}" if f"{low:.2f}" == f"{high:.2f}" else f"{low:.2f} to {high:.2f}"
+
+
+def _range_ms(low: float, high: float) -> str:
+    return f"{_range(low * 1e3, high * 1e3)} ms"

@@ -1,0 +1,107 @@
+"""What `breakeven explain --json` prints. The keys are stable; `absent` beside a null says why it is one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from breakeven.explain.records import Explained, Explanation, Finding, Part, Prediction
+from breakeven.interval import Interval
+from breakeven.report.explain_words import DEFINITIONS, answer
+from breakeven.report.plain import printable
+
+_DIGITS = 6
+"""Of milliseconds and ratios: nanoseconds, as no model knows more."""
+
+
+def explain_json(made: Explanation) -> dict[str, Any]:
+    """The explanation in plain types, times in ms. The waterfall is of the mean plain step."""
+    body = {
+        "model": made.model,
+        "hardware": made.hardware,
+        "engine": made.engine,
+        "method": made.method,
+        "k": made.k,
+        "answer": answer(made),
+        "waterfall": [_part(part) for part in made.waterfall],
+        "explained": [_explained(one) for one in made.explained],
+        "findings": [_finding(one) for one in made.findings],
+        "ruled_out": [_finding(one) for one in made.ruled_out],
+        "unknown": dict(made.unknown),
+        "warnings": list(made.warnings),
+        "definitions": DEFINITIONS,
+        "absent": {} if made.engine else {"engine": "not said: type --engine"},
+    }
+    return {key: printable(value) for key, value in body.items()}
+
+
+def _part(part: Part) -> dict[str, Any]:
+    return {
+        "part": part.name,
+        "ms": _ms(part.baseline_s),
+        "added_ms": _interval_ms(part.added_s),
+        "source": part.source,
+    }
+
+
+def _explained(one: Explained) -> dict[str, Any]:
+    seen = one.observation
+    observed = {
+        "baseline_tpot_ms": _ms(seen.baseline_tpot_s),
+        "candidate_tpot_ms": _ms(seen.candidate_tpot_s),
+        "speedup": round(one.observed_speedup, _DIGITS),
+        "acceptance_rate": _bounds(seen.acceptance_rate),
+        "draft_share": _bounds(seen.draft_share),
+        "draft_tokens": seen.draft_tokens,
+    }
+    why = {
+        "acceptance_rate": "not counted and not given: taken as 0 to 1",
+        "draft_share": "not counted and not given: taken as 0 to 1",
+        "draft_tokens": "not counted: taken as k",
+    }
+    least, most = one.unexplained_s
+    return {
+        "name": seen.name,
+        "observed": {**observed, "absent": {key: why[key] for key in why if observed[key] is None}},
+        "outcome_predicted": one.outcome,
+        "predicted": [_prediction(each) for each in one.predictions],
+        "verify_ms": _interval_ms(one.verify_s),
+        "break_even_verify": _bounds(one.break_even_verify),
+        "unexplained_ms": {"low": _ms(least), "high": _ms(most)},
+        "unexplained_at_least_when": one.unexplained_at_least_when,
+        "absent": {} if one.break_even_verify else {"break_even_verify": "the acceptance rate is not known"},
+    }
+
+
+def _prediction(each: Prediction) -> dict[str, Any]:
+    speedup = each.speedup
+    return {
+        "draft_share": each.draft_share,
+        "estimate": round(speedup.estimate, _DIGITS),
+        "low": round(speedup.low, _DIGITS),
+        "high": round(speedup.high, _DIGITS),
+    }
+
+
+def _finding(finding: Finding) -> dict[str, Any]:
+    ms = None if finding.ms is None else {"low": _ms(finding.ms[0]), "high": _ms(finding.ms[1])}
+    return {
+        "id": finding.id,
+        "title": finding.title,
+        "evidence": finding.evidence,
+        "confidence": finding.confidence,
+        "next_command": finding.next_command,
+        "ms": ms,
+        "absent": {"ms": "no model tells how long it takes"} if ms is None else {},
+    }
+
+
+def _interval_ms(interval: Interval) -> dict[str, float]:
+    return {"estimate": _ms(interval.estimate), "low": _ms(interval.low), "high": _ms(interval.high)}
+
+
+def _bounds(bounds: tuple[float, float] | None) -> dict[str, float] | None:
+    return None if bounds is None else {"low": round(bounds[0], _DIGITS), "high": round(bounds[1], _DIGITS)}
+
+
+def _ms(seconds: float) -> float:
+    return round(seconds * 1e3, _DIGITS)

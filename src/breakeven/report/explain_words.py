@@ -1,0 +1,128 @@
+"""An explanation in words: the sentences that the terminal and the page share."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from breakeven.explain.records import Explained, Explanation
+from breakeven.interval import Interval
+from breakeven.units import change, milliseconds, ratio, share
+
+DEFINITIONS = {
+    "unexplained": (
+        "TPOT with speculation × (1 + draft share × k × acceptance) − plain step − draft share × cost of "
+        "verifying, in ms per step"
+    ),
+    "predicted": (
+        "plain step × (1 + draft share × k × acceptance) / (plain step + draft share × cost of verifying): "
+        "no time for the drafter itself"
+    ),
+    "plain_step": "the baseline's TPOT at the same concurrency",
+    "break_even_verify": "k × acceptance: plain steps that verifying may cost so that a draft pays",
+}
+
+
+def heading(made: Explanation) -> str:
+    """What was measured on what."""
+    engine = f", {made.engine}" if made.engine else ""
+    return f"{made.model} on {made.hardware}{engine}, {made.method} k={made.k}"
+
+
+def answer(made: Explanation) -> str:
+    """Whether the model predicts a speedup at every draft share, and whether that was seen."""
+    outcomes = {one.outcome for one in made.explained}
+    predicted = {
+        frozenset({"faster"}): f"{parts_words(made)} together predict a speedup at every draft share above 0",
+        frozenset(
+            {"slower"}
+        ): f"{parts_words(made)} together predict a slowdown at every draft share above 0",
+    }.get(
+        frozenset(outcomes),
+        f"{parts_words(made)} together predict a speedup or a slowdown, depending on what is not known",
+    )
+    return f"{predicted}; observed: {_observed(made.explained)}."
+
+
+def parts_words(made: Explanation) -> str:
+    """Which inputs the prediction is made from, as the first words of a sentence."""
+    names = {part.name for part in made.waterfall if part.added_s.high > 0}
+    parts = [word for name, word in (("experts", "experts"), ("all_reduce", "AllReduce")) if name in names]
+    *first, last = ["Acceptance", *(parts or ["the cost of verifying"])]
+    return f"{', '.join(first)} and {last}"
+
+
+def _observed(explained: Sequence[Explained]) -> str:
+    speedups = [one.observed_speedup for one in explained]
+    low, high = change(min(speedups)), change(max(speedups))
+    return low if low == high else f"{low} to {high}"
+
+
+def unexplained_sentence(made: Explanation) -> str | None:
+    """What every step takes beyond the explanation, at least; None where nothing must be left over."""
+    over = [one for one in made.explained if one.unexplained_s[0] > 0]
+    if not over:
+        return None
+    named = ", ".join(f"{one.unexplained_s[0] * 1e3:.1f} ({one.observation.name})" for one in over)
+    if all(one.unexplained_s[0] == one.unexplained_s[1] for one in over):
+        return f"Left over, unexplained: {named} ms per step."
+    when = over[0].unexplained_at_least_when
+    return f"Left over, unexplained: at least {named} ms per step, even if {when}."
+
+
+def explained_sentence(made: Explanation) -> str | None:
+    """Said where nothing need be left over of any observation."""
+    lows, highs = zip(*(one.unexplained_s for one in made.explained), strict=True)
+    if max(lows) > 0:
+        return None
+    if max(highs) < 0:
+        return "Steps took less time than the model of them: verifying is cheaper than modelled."
+    return "Nothing need be left over: what was observed lies within what the model allows."
+
+
+def verify_sentence(explained: Sequence[Explained]) -> str:
+    """What verifying costs in plain steps, least and most over all observations, and what it may cost."""
+    spans = [(one.verify_s, one.observation.baseline_tpot_s) for one in explained]
+    low = min(cost.low / plain for cost, plain in spans)
+    high = max(cost.high / plain for cost, plain in spans)
+    cost = f"Verifying adds {_steps(low, high)} plain steps to a step that drafts"
+    known = [one.break_even_verify for one in explained if one.break_even_verify is not None]
+    if len(known) < len(explained):
+        return f"{cost}."
+    even = _steps(min(low for low, _ in known), max(high for _, high in known))
+    return f"{cost}; at {even}, k × acceptance, it would neither gain nor lose."
+
+
+def _steps(low: float, high: float) -> str:
+    return f"{low:.2f}" if f"{low:.2f}" == f"{high:.2f}" else f"{low:.2f} to {high:.2f}"
+
+
+def span_ms(cost: Interval) -> str:
+    """`3.46 to 4.87`, without the unit."""
+    low, high = signed_ms(cost.low), signed_ms(cost.high)
+    return low if low == high else f"{low} to {high}"
+
+
+def signed_ms(seconds: float) -> str:
+    """As `milliseconds`, with a minus sign for what is below 0, and none for a 0."""
+    shown = milliseconds(abs(seconds))
+    return f"−{shown}" if seconds < 0 and float(shown) else shown
+
+
+def bounds_words(bounds: tuple[float, float] | None) -> str:
+    """A share that may be a range, or not be known."""
+    if bounds is None:
+        return "unknown"
+    low, high = map(share, bounds)
+    return low if low == high else f"{low} to {high}"
+
+
+def speedup_words(speedup: Interval) -> str:
+    """`1.11× to 1.51×`."""
+    low, high = ratio(speedup.low), ratio(speedup.high)
+    return low if low == high else f"{low} to {high}"
+
+
+def notes(made: Explanation) -> Iterator[tuple[str, str]]:
+    """What is not known, by its name in words, and what would settle it."""
+    for name, words in made.unknown.items():
+        yield name.removesuffix("_ms").replace("_", " "), words

@@ -1,0 +1,161 @@
+"""`breakeven explain` as a user runs it, and the checked-in output of the published experiment."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from breakeven.cli.explain import explain
+from breakeven.errors import UsageError
+from breakeven.servers.fake import FakeServer, vllm_script
+from tests.e2e.command import breakeven, write_prompts
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "kimi-k2.5-ngram"
+MODEL = ("--model", "llama-3.1-8b", "--hardware", "h100-sxm")
+SPEEDS = ("--speeds", "coding=62.6,46.4")
+
+
+def run_example(*words: str) -> str:
+    """What run.sh prints in a terminal of 100 columns."""
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    done = subprocess.run(
+        ["sh", str(EXAMPLE / "run.sh"), *words],
+        env={**os.environ, "PATH": path, "COLUMNS": "100", "PYTHONIOENCODING": "utf-8"},
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        check=False,
+    )
+    assert done.returncode == 0, done
+    assert done.stderr == ""
+    return done.stdout
+
+
+def test_the_example_prints_what_is_checked_in():
+    assert run_example() == (EXAMPLE / "output.txt").read_text("utf-8")
+
+
+def test_the_example_prints_the_json_that_is_checked_in():
+    printed = run_example("--json")
+    assert printed == (EXAMPLE / "output.json").read_text("utf-8")
+    values = json.loads(printed)
+    least = [round(one["unexplained_ms"]["low"], 1) for one in values["explained"]]
+    assert least == [5.6, 2.6, 2.1, 1.2]
+
+
+def test_the_readme_of_the_example_shows_its_command_and_figures():
+    readme = (EXAMPLE / "README.md").read_text("utf-8")
+    assert "./run.sh" in readme
+    printed = " ".join((EXAMPLE / "output.txt").read_text("utf-8").split())
+    for figure in ("3.46 to 4.87", "0.24 to 1.17", "0.85 to 1.55", "51 µs", "0.24 to 0.49"):
+        assert figure in readme and figure in printed, figure
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two runs of the same prompts, `before` and a slower `after`, and `short` of replies of one token."""
+    folder = tmp_path_factory.mktemp("runs")
+    prompts = write_prompts(folder / "prompts.jsonl", 4)
+    fast, slow, one = ({"tpot_s": 0.004}, {"tpot_s": 0.006}, {"n_tokens": 1})
+    for name, fields in (("before", fast), ("after", slow), ("short", one)):
+        with FakeServer(vllm_script(**{"n_tokens": 24, "ttft_s": 0.01, **fields})).in_thread() as server:
+            breakeven(
+                "measure", "--url", server.url, "--prompts", prompts, "--out", folder / name
+            ).succeeded()
+    return folder
+
+
+def test_two_runs_are_explained_by_category(runs: Path):
+    done = breakeven("explain", runs / "before", runs / "after", "--k", 3, *MODEL, "--json").succeeded()
+    values = done.json()
+    assert [one["name"] for one in values["explained"]] == ["even", "odd"]
+    assert values["engine"].startswith("vllm")
+    for one in values["explained"]:
+        assert one["observed"]["candidate_tpot_ms"] > one["observed"]["baseline_tpot_ms"] > 3
+        assert one["unexplained_ms"]["low"] < one["unexplained_ms"]["high"]
+
+
+def test_a_page_is_written_too(tmp_path: Path):
+    page = tmp_path / "page.html"
+    done = breakeven("explain", *SPEEDS, "--k", 5, *MODEL, "--html", page).succeeded()
+    assert f"Report: {page}" in done.out
+    assert page.read_text("utf-8").lower().startswith("<!doctype html>")
+
+
+@pytest.mark.parametrize(
+    ("words", "fragments"),
+    [
+        ((), ("two runs or a trial", "--speeds")),
+        ((*SPEEDS, "runs/x"), ("one of the two",)),
+        (("--speeds", "0,46.4", "--k", 5, *MODEL), ("above 0",)),
+        (("--speeds", "62.6", "--k", 5, *MODEL), ("NAME=BASELINE,CANDIDATE",)),
+        (("--speeds", "a,b", "--k", 5, *MODEL), ("NAME=BASELINE,CANDIDATE",)),
+        (("--speeds", "a=1,nan", "--k", 5, *MODEL), ("no speed",)),
+        ((*SPEEDS, *SPEEDS, "--k", 5, *MODEL), ("coding is given twice",)),
+        ((*SPEEDS, "--k", 5, "--acceptance", "1.2", *MODEL), ("--acceptance 1.2", "0 to 1")),
+        ((*SPEEDS, "--k", 5, "--acceptance", "31-17%", *MODEL), ("low first",)),
+        ((*SPEEDS, "--k", 5, "--draft-share", "often", *MODEL), ("--draft-share 'often'",)),
+        ((*SPEEDS, "--k", 0, *MODEL), ("--k 1 to",)),
+        ((*SPEEDS, *MODEL), ("--k N",)),
+        ((*SPEEDS, "--k", 5), ("--model and --hardware missing",)),
+        ((*SPEEDS, "--k", 5, "--model", "llama-3.1-8b"), ("--hardware missing",)),
+        ((*SPEEDS, "--k", 5, "--hardware", "h100-sxm"), ("--model missing",)),
+        ((*SPEEDS, "--k", 5, "--model", "llama-3.1-8b", "--hardware", "h100"), ("did you mean",)),
+        ((*SPEEDS, "--k", 5, *MODEL, "--profiled", "all_reduce"), ("PART=MS",)),
+        ((*SPEEDS, "--k", 5, *MODEL, "--profiled", "nccl=2"), ("there are weights",)),
+        ((*SPEEDS, "--speculative-config", "{", *MODEL), ("no JSON object",)),
+        (
+            (*SPEEDS, "--k", 5, "--speculative-config", '{"num_speculative_tokens": 3}', *MODEL),
+            ("say 5 and 3", "leave one out"),
+        ),
+    ],
+)
+def test_a_wrong_request_says_what_to_type(words: tuple[object, ...], fragments: tuple[str, ...]):
+    with pytest.raises(UsageError) as refusal:
+        explain.main([str(word) for word in words], standalone_mode=False)
+    for fragment in fragments:
+        assert fragment in str(refusal.value)
+
+
+def test_a_refusal_is_one_line_and_exit_code_2():
+    breakeven("explain", "--speeds", "0,46.4", "--k", 5, *MODEL).refused(2, "above 0")
+
+
+def test_one_run_is_no_pair(runs: Path):
+    breakeven("explain", runs / "before", "--k", 3, *MODEL).refused(2, "BASELINE and CANDIDATE")
+
+
+def test_a_folder_that_is_none_of_it_is_named(tmp_path: Path):
+    breakeven("explain", tmp_path, "--k", 3, *MODEL).refused(2, str(tmp_path), "breakeven trial")
+
+
+def test_runs_without_tpot_are_refused(runs: Path):
+    message = breakeven("explain", runs / "before", runs / "short", "--k", 3, *MODEL)
+    message.refused(2, "no prompt has a TPOT on both sides")
+
+
+def test_runs_of_different_models_are_refused(runs: Path, tmp_path: Path):
+    other = tmp_path / "other"
+    shutil.copytree(runs / "after", other)
+    meta = json.loads((other / "run.json").read_text())
+    (other / "run.json").write_text(json.dumps({**meta, "model": "another"}))
+    breakeven("explain", runs / "before", other, "--k", 3, *MODEL).refused(2, "different models", "another")
+
+
+def test_a_trial_without_its_baseline_is_refused(runs: Path, tmp_path: Path):
+    from breakeven.trial.store import SideRecord, TrialRecord, save_trial
+
+    trial = tmp_path / "trial"
+    shutil.copytree(runs / "after", trial / "candidate")
+    sides = {"baseline": SideRecord("plain"), "candidate": SideRecord("ngram")}
+    save_trial(trial, TrialRecord("m", "w", "2026-01-01T00:00:00+00:00", 0.02, 0.05, sides))
+    breakeven("explain", trial, "--k", 3, *MODEL).refused(2, "baseline")
+    shutil.copytree(runs / "before", trial / "baseline")
+    values = breakeven("explain", trial, "--k", 3, *MODEL, "--json").succeeded().json()
+    assert len(values["explained"]) == 2

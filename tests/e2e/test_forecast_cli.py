@@ -1,0 +1,255 @@
+"""`breakeven forecast` as typed: kinds of input, JSON, pages, and what is refused with what to type."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from breakeven.cost.calibration import FILE, Calibration, save_calibration
+from breakeven.cost.curve import CurvePoint
+from breakeven.servers.fake import FakeServer, vllm_script
+from breakeven.trace.run import ServerInfo, load_run
+from tests.e2e.command import Ends, breakeven, run_ahead, write_prompts
+from tests.unit.cost.test_calibration import CALIBRATION
+
+STEPS_MS = {1: 10.0, 2: 10.5, 4: 11.5, 8: 14.0}
+H100 = ("--model", "llama-3.1-8b", "--hardware", "h100-sxm")
+STABLE = {
+    *("speedup", "throughput_speedup", "by_category", "by_concurrency", "best", "break_even"),
+    *("recommendation", "source_of_cost"),
+}
+SMALL = ("--ks", "1,3", "--n-ranges", "1-3", "--concurrency", "1,4")
+
+
+def points(steps_ms: Mapping[int, float]) -> tuple[CurvePoint, ...]:
+    return tuple(
+        CurvePoint(c, ms / 1e3, ms * 0.99e-3, ms * 1.01e-3, 20, 8, 0, 64.0) for c, ms in steps_ms.items()
+    )
+
+
+def calibrated(path: Path, **changes: Any) -> Path:
+    """A calibration of the fake server of these tests, unless changed."""
+    made = Calibration(
+        **{
+            **{name: getattr(CALIBRATION, name) for name in Calibration.__slots__},
+            "points": points(STEPS_MS),
+            "moe": False,
+            "notes": (),
+            **changes,
+        }
+    )
+    save_calibration(made, path)
+    return path
+
+
+def write_rows(path: Path, rows: list[dict[str, Any]]) -> Path:
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+def copies(n: int = 6) -> list[dict[str, Any]]:
+    """Outputs that repeat their prompts, in which n-grams are found."""
+    rng = np.random.default_rng(0)
+    rows = []
+    for i in range(n):
+        prompt = rng.integers(0, 50, 60).tolist()
+        rows.append(
+            {
+                "category": "odd" if i % 2 else "even",
+                "prompt_token_ids": prompt,
+                "generated_token_ids": prompt[10:50],
+            }
+        )
+    return rows
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run, calibrations of its server and of others, and records of other kinds."""
+    folder = tmp_path_factory.mktemp("forecast")
+    prompts = write_prompts(folder / "prompts.jsonl")
+    with FakeServer(vllm_script(tpot_s=0.002, n_tokens=40)).in_thread() as server:
+        for name, words in (("run", ("--token-ids",)), ("no-ids", ())):
+            asked = ("--url", server.url, "--prompts", prompts, *words, "--out", folder / name)
+            breakeven("measure", *asked).succeeded()
+    told = folder / "run" / "run.json"
+    told.write_text(told.read_text().replace('"version": null', '"version": "0.32.0"'))
+    meta = load_run(folder / "run").meta
+    same = {"server": meta.server, "model": meta.model}
+    (folder / "calibration").mkdir()
+    calibrated(folder / "calibration" / FILE, **same)
+    calibrated(folder / "falls.json", **{**same, "points": points({**STEPS_MS, 4: 9.0})})
+    calibrated(folder / "few.json", **{**same, "points": points({1: 10.0, 2: 11.0})})
+    calibrated(folder / "other-model.json", **{**same, "model": "another"})
+    sglang = ServerInfo("sglang", meta.server.version)
+    calibrated(folder / "other-engine.json", **{**same, "server": sglang})
+    calibrated(folder / "other-version.json", **{**same, "server": replace(meta.server, version="0.1")})
+    write_rows(folder / "copies.jsonl", copies())
+    drawn = np.random.default_rng(0).integers(0, 100_000, (10, 100)).tolist()
+    random = [{"prompt_token_ids": ids, "generated_token_ids": [1, 2, 3]} for ids in drawn]
+    write_rows(folder / "random.jsonl", random)
+    write_rows(folder / "no-ids.jsonl", [{"prompt": "a", "output": "b"}])
+    (folder / "unknown.json").write_text(json.dumps({"architectures": ["MambaForCausalLM"]}))
+    impossible = {"layers": 0, "hidden": 64, "vocab": 10, "attention": {}}
+    (folder / "impossible.json").write_text(json.dumps(impossible))
+    return folder
+
+
+BAD: Mapping[str, tuple[tuple[object, ...], tuple[str, ...]]] = {
+    "no cost": (("{}/run",), ("breakeven calibrate URL", "--calibration FILE", "--model X --hardware Y")),
+    "no hardware": (("{}/run", "--model", "qwen3-8b"), ("type --hardware Y",)),
+    "no model": (("{}/run", "--hardware", "b200"), ("type --model X",)),
+    "two costs": (
+        ("{}/run", "--calibration", "{}/calibration", "--step-ms", 3),
+        ("--step-ms", "leave out one of the two"),
+    ),
+    "another model": (
+        ("{}/run", "--calibration", "{}/other-model.json"),
+        ("model is 'another' there", "type  breakeven calibrate URL"),
+    ),
+    "another engine": (
+        ("{}/run", "--calibration", "{}/other-engine.json"),
+        ("engine is 'sglang' there and 'vllm' here",),
+    ),
+    "another version": (("{}/run", "--calibration", "{}/other-version.json"), ("version is '0.1' there",)),
+    "too few points": (
+        ("{}/run", "--calibration", "{}/few.json"),
+        ("2 measured points cannot show a curve", "breakeven calibrate URL --max-concurrency 4"),
+    ),
+    "no calibration": (("{}/run", "--calibration", "{}/copies.jsonl"), ("type  breakeven calibrate URL",)),
+    "no calibration in the folder": (("{}/run", "--calibration", "{}/run"), ("breakeven calibrate URL",)),
+    "unknown architecture": (
+        ("--model", "{}/unknown.json", "--hardware", "h100-sxm"),
+        ("MambaForCausalLM", "LlamaForCausalLM", "--geometry FILE"),
+    ),
+    "impossible geometry": (
+        ("--geometry", "{}/impossible.json", "--hardware", "h100-sxm"),
+        ("impossible geometry", "layers"),
+    ),
+    "geometry is a folder": (
+        ("--geometry", "{}", "--hardware", "h100-sxm"),
+        ("has no config.json: name the folder of a model",),
+    ),
+    "unknown hardware": (("--model", "qwen3-8b", "--hardware", "h100"), ("did you mean h100-sxm?",)),
+    "unknown model": (("--model", "qwen3-8", "--hardware", "h100-sxm"), ("did you mean qwen3-8b?",)),
+    "impossible tp": ((*H100, "--tp", 3), ("32 attention heads", "type --tp 2")),
+    "impossible ep": ((*H100, "--tp", 4, "--ep", 3), ("ep must divide tp",)),
+    "tp of zero": ((*H100, "--tp", 0), ("--tp",)),
+    "acceptance above 1": ((*H100, "--per-position", "0.7,1.2"), ("1.2 at position 2", "0 to 1")),
+    "acceptance that rises": ((*H100, "--per-position", "0.5,0.7"), ("rises to 0.7 at position 2", "give")),
+    "acceptance that is none": ((*H100, "--per-position", "70%"), ("type --per-position 0.7,0.5",)),
+    "length beyond the window": (
+        (*H100, "--ks", 3, "--acceptance-length", 4.2),
+        ("gives 1 to 4 tokens", "type  --ks"),
+    ),
+    "length below 1": ((*H100, "--ks", 3, "--acceptance-length", 0.5), ("--acceptance-length",)),
+    "length of no window": ((*H100, "--acceptance-length", 2.5), ("type --ks 3 too",)),
+    "acceptance twice": (
+        (*H100, "--ks", 3, "--acceptance-length", 2, "--per-position", "0.5"),
+        ("leave out one of the two",),
+    ),
+    "concurrency 0": ((*H100, "--concurrency", "0,4"), ("no number from 1", "type --concurrency")),
+    "concurrency of a million": ((*H100, "--concurrency", "1000000"), ("type 1024 at most",)),
+    "reuse above 1": ((*H100, "--reuse", 1.5), ("--reuse",)),
+    "step of no time": ((*H100, "--step-ms", 0), ("--step-ms",)),
+    "drafter without a record": ((*H100, "--drafter", "vllm-ngram"), ("name a RECORD too",)),
+    "unknown drafter": (("{}/run", *H100, "--drafter", "vllm-ngrm"), ("did you mean vllm-ngram?",)),
+    "no record there": (("{}/none", *H100), ("there is no file or folder",)),
+    "run without ids": (("{}/no-ids", *H100), ("has no token ids", "--token-ids", "--tokenizer FOLDER")),
+    "file without ids": (("{}/no-ids.jsonl", *H100), ("--tokenizer",)),
+    "random prompts": (("{}/random.jsonl", *H100), ("look like random tokens", "breakeven measure")),
+    "page over the record": (
+        ("{}/copies.jsonl", *H100, "--html", "{}/copies.jsonl"),
+        ("--html", "it is", "itself"),
+    ),
+    "page over the calibration": (
+        ("{}/run", "--calibration", "{}/few.json", "--html", "{}/few.json"),
+        ("--html", "itself"),
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def ends(folder: Path) -> Iterator[Ends]:
+    commands = {
+        name: (("forecast", *(str(word).replace("{}", str(folder)) for word in words)), {})
+        for name, (words, _) in BAD.items()
+    }
+    with run_ahead(commands) as found:
+        yield found
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_bad_input_ends_with_2_and_one_line_that_says_what_to_type(name: str, ends: Ends) -> None:
+    ends[name].result().refused(2, *BAD[name][1])
+
+
+def test_a_run_and_a_calibration_give_the_whole_forecast(folder: Path) -> None:
+    words = (folder / "run", "--calibration", folder / "calibration", *SMALL)
+    done = breakeven("forecast", *words, "--json").succeeded()
+    body = done.json()
+    assert body.keys() >= STABLE
+    assert body["source_of_cost"] == "measured" and body["concurrencies"] == [1, 4]
+    assert {row["drafter"] for row in body["rows"]} == {"vllm-ngram", "vllm-suffix"}
+    assert body["origin"]["engine"] == "vllm" and body["requests"] == 3
+    assert "concurrency curve of the server itself" in body["basis"]["words"]
+    assert "prompt of the record" in body["basis"]["prefill"] or "prompt token" in body["basis"]["prefill"]
+    assert (folder / "run" / "forecast.html").read_text().startswith("<!DOCTYPE html>")
+    assert "forecast" in done.err
+
+
+def test_a_curve_that_falls_is_fitted_and_named(folder: Path) -> None:
+    words = (folder / "run", "--calibration", folder / "falls.json", *SMALL, "--json")
+    body = breakeven("forecast", *words).succeeded().json()
+    assert any("not monotone" in warning and "larger error" in warning for warning in body["warnings"])
+
+
+def test_the_run_ties_the_model_to_its_own_step(folder: Path) -> None:
+    body = breakeven("forecast", folder / "run", *H100, *SMALL, "--json").succeeded().json()
+    assert body["source_of_cost"] in ("anchored", "modelled"), "a busy client tells no step"
+    said = [body["basis"]["words"], *body["warnings"]]
+    assert any("record's own" in text for text in said)
+
+
+def test_a_file_says_not_what_served_it_but_the_user_may(folder: Path) -> None:
+    words = (folder / "copies.jsonl", *H100, *SMALL, "--engine", "sglang", "--prefill-ms", 0.1, "--json")
+    body = breakeven("forecast", *words).succeeded().json()
+    assert {row["drafter"] for row in body["rows"]} == {"sglang-ngram"}
+    assert body["origin"]["engine"] == "sglang" and body["source_of_cost"] == "modelled"
+    assert set(body["by_category"]) == {"even", "odd"}
+    assert body["basis"]["prefill"] == "100 µs per prompt token, as given."
+    assert not (folder / "forecast.html").exists()
+
+
+def test_drafting_as_given_makes_every_setting_slower(folder: Path) -> None:
+    named = ("--drafter", "vllm-ngram", "--ks", 3, "--n-ranges", "2-2", "--concurrency", 1)
+    common = (folder / "copies.jsonl", *H100, *named, "--json")
+    free, dear = (
+        breakeven("forecast", *common, "--draft-ms", ms, "--flat-ms", ms).succeeded().json() for ms in (0, 50)
+    )
+    assert free["speedup"]["estimate"] > 1 > dear["speedup"]["estimate"]
+    assert "As given" in dear["basis"]["drafting"]
+
+
+def test_without_a_record_what_a_head_must_reach(folder: Path) -> None:
+    page = folder / "heads.html"
+    words = (*H100, "--ks", "2,4", "--concurrency", "1,32", "--per-position", "0.7,0.5", "--html", page)
+    body = breakeven("forecast", *words, "--json").succeeded().json()
+    assert body["speedup"] is None and body["absent"]["speedup"]
+    assert {(one["k"], one["concurrency"]) for one in body["needed"]} == {(2, 1), (2, 32), (4, 1), (4, 32)}
+    assert [row["settings"]["k"] for row in body["given"]] == [1, 2]
+    assert body["rows"] == [] and page.exists()
+    told = breakeven("forecast", *words).succeeded().out
+    assert "eagle3" in told and str(page) in told
+
+
+def test_help_shows_the_commonest_uses() -> None:
+    told = breakeven("forecast", "--help").succeeded().out
+    assert told.count("\n  breakeven forecast ") == 3
+    assert "60 settings" in " ".join(told.split()) and "--geometry" in told

@@ -1,0 +1,131 @@
+"""From options, and the record's run, to the cost of a step and the sentence that says which it is."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from breakeven.cli.cost_options import ChosenCost, choose_cost, modelled_of
+from breakeven.cost.anchored import Anchored
+from breakeven.cost.calibration import save_calibration
+from breakeven.cost.measured import Measured
+from breakeven.cost.modelled import Modelled
+from breakeven.cost.step import PLAIN_STEP, Step
+from breakeven.errors import UsageError
+from breakeven.trace.meta import Schedule
+from breakeven.trace.run import Run
+from tests.unit.cost.test_calibration import CALIBRATION
+from tests.unit.forecast.served import a_run, served
+
+NOTHING = dict.fromkeys(("calibration", "model", "hardware", "tp", "ep", "step_ms", "reuse"))
+H100 = {"model": "llama-3.1-8b", "hardware": "h100-sxm"}
+
+
+def chosen(run: Run | None = None, **values: Any) -> ChosenCost:
+    return choose_cost({**NOTHING, **values}, run)
+
+
+def calibration(folder: Path, **changes: Any) -> Path:
+    save_calibration(replace(CALIBRATION, **changes), folder / "calibration.json")
+    return folder / "calibration.json"
+
+
+def run(folder: Path, **changes: Any) -> Run:
+    return a_run(folder, [served(f"{i}#0", 100, 0.5, 0.012, 40, at_s=2 * i) for i in range(4)], **changes)
+
+
+def test_a_calibration_is_measured(tmp_path: Path):
+    found = chosen(calibration=calibration(tmp_path))
+    assert isinstance(found.cost, Measured) and found.cost.moe is True
+    assert (found.geometry, found.engine) == (None, "vllm")
+    assert "concurrency curve" in found.words and "3 points, up to 4 in flight" in found.words
+    assert "at concurrency 2: the client fell behind" in found.warnings and "a note" in found.warnings
+    assert not any("upper bound" in warning for warning in found.warnings), "the cost says so itself"
+
+
+def test_the_words_say_how_well_it_is_known(tmp_path: Path):
+    found = chosen(calibration=calibration(tmp_path, moe=False))
+    assert found.words.endswith("3 drafted tokens takes 1.50 plain steps (1.48 to 1.52).")
+
+
+@pytest.mark.parametrize(("model", "moe"), [("llama-3.1-8b", False), ("qwen3-30b-a3b", True)])
+def test_a_model_beside_a_calibration_tells_of_experts(model: str, moe: bool, tmp_path: Path):
+    found = chosen(calibration=calibration(tmp_path, moe=None), model=model)
+    assert isinstance(found.cost, Measured) and found.cost.moe is moe
+    assert found.geometry is not None and (found.geometry.experts is not None) is moe
+
+
+def test_a_model_that_cannot_be_the_calibrated_one_is_refused(tmp_path: Path):
+    with pytest.raises(UsageError, match=r"made with --moe, and --model llama-3.1-8b has no experts"):
+        chosen(calibration=calibration(tmp_path), model="llama-3.1-8b")
+
+
+@pytest.mark.parametrize(
+    ("name", "value"), [("hardware", "h100-sxm"), ("tp", 2), ("ep", 1), ("step_ms", 3.0), ("reuse", 0.0)]
+)
+def test_what_would_model_steps_that_were_measured_is_refused(name: str, value: Any, tmp_path: Path):
+    with pytest.raises(UsageError, match=f"--{name.replace('_', '-')}.* leave out one of the two"):
+        chosen(calibration=calibration(tmp_path), **{name: value})
+
+
+def test_a_calibration_of_another_server_is_refused(tmp_path: Path):
+    path = calibration(tmp_path, model="another")
+    with pytest.raises(UsageError, match="model is 'another' there and 'm' here"):
+        chosen(run(tmp_path / "r"), calibration=path)
+
+
+def test_a_step_as_given_is_the_anchor(tmp_path: Path):
+    found = chosen(run(tmp_path / "r"), **H100, step_ms=9.0)
+    assert isinstance(found.cost, Anchored)
+    assert (found.cost.measured_s, found.cost.at) == (0.009, PLAIN_STEP)
+    assert "9 ms as given" in found.words and "llama-3.1-8b on 1 × h100-sxm" in found.words
+
+
+def test_else_the_run_has_measured_one(tmp_path: Path):
+    found = chosen(run(tmp_path / "r"), **H100)
+    assert isinstance(found.cost, Anchored)
+    assert found.cost.measured_s == pytest.approx(0.012) and found.cost.at == Step(1, 1, 120)
+    assert found.words.startswith("The record's own step, 12.00 ms with 1 in flight and 120 tokens in each")
+    assert found.warnings == ()
+
+
+def test_a_run_that_tells_none_leaves_the_model_alone_and_is_named(tmp_path: Path):
+    found = chosen(run(tmp_path / "r", schedule=Schedule("open", rate_per_s=1.0)), **H100)
+    assert isinstance(found.cost, Modelled)
+    (warning,) = found.warnings
+    assert "record's own speed is not used" in warning and "--step-ms" in warning
+
+
+def test_without_any_measurement_it_is_the_model(tmp_path: Path):
+    found = chosen(**H100, tp=2, reuse=0.2)
+    assert isinstance(found.cost, Modelled) and (found.cost.tp, found.cost.reuse) == (2, 0.2)
+    assert "without any measurement" in found.words and found.warnings == ()
+
+
+@pytest.mark.parametrize(
+    ("values", "fragments"),
+    [
+        ({}, ("breakeven calibrate URL", "--calibration FILE", "--model X --hardware Y")),
+        ({"tp": 2}, ("--tp belongs to a model", "--model X")),
+        ({"step_ms": 3.0}, ("--step-ms belongs to a model",)),
+        ({"model": "llama-3.1-8b"}, ("type --hardware Y",)),
+        ({"hardware": "h100-sxm"}, ("type --model X",)),
+        ({**H100, "tp": 5}, ("32 attention heads", "type --tp 4")),
+        ({**H100, "tp": 4, "ep": 3}, ("ep must divide tp",)),
+        ({**H100, "hardware": "h100-sxn"}, ("did you mean h100-sxm",)),
+        ({**H100, "model": "lama-3.1-8b"}, ("did you mean llama-3.1-8b",)),
+    ],
+)
+def test_what_says_no_cost_is_refused_with_what_to_type(values: dict[str, Any], fragments: tuple[str, ...]):
+    with pytest.raises(UsageError) as caught:
+        chosen(**values)
+    for fragment in fragments:
+        assert fragment in str(caught.value)
+
+
+def test_model_and_hardware_alone_for_other_verbs():
+    found = modelled_of({**H100, "tp": None, "ep": None}, reuse=0.4)
+    assert (found.tp, found.ep, found.reuse) == (1, 1, 0.4)

@@ -1,0 +1,121 @@
+from dataclasses import replace
+
+import pytest
+
+from breakeven.cost.hardware import hardware
+from breakeven.cost.presets import preset
+from breakeven.explain.explain import explain
+from breakeven.explain.observed import from_speeds
+from breakeven.explain.records import Observation
+from tests.unit.explain.cases import explained_kimi, finding, kimi, llama
+
+
+@pytest.mark.parametrize("name", ["async_scheduling", "cuda_graphs", "mla_prefill"])
+def test_causes_of_vllm_are_not_laid_at_another_engine(name: str):
+    assert finding(explained_kimi(), name)
+    assert finding(explained_kimi(engine="sglang"), name) is None
+    assert finding(explained_kimi(engine=None), name) is None
+
+
+@pytest.mark.parametrize(
+    ("method", "off"), [("ngram", True), ("suffix", True), ("eagle3", False), ("mtp", False)]
+)
+def test_async_scheduling_goes_with_the_method(method: str, off: bool):
+    assert (finding(explained_kimi(method=method), "async_scheduling") is not None) == off
+
+
+@pytest.mark.parametrize(("version", "confidence"), [("0.16", "high"), (None, "high"), ("0.11.2", "low")])
+def test_async_scheduling_is_the_default_since_0_14(version: str | None, confidence: str):
+    found = finding(explained_kimi(engine_version=version), "async_scheduling")
+    assert found and found.confidence == confidence
+
+
+def test_only_latent_attention_has_its_prefill_path():
+    seen = Observation("x", 0.010, 0.013, (0.3, 0.3))
+    assert finding(explain(llama(seen, engine="vllm", method="ngram")), "mla_prefill") is None
+
+
+def test_the_prefill_path_grows_with_context():
+    short, long = (explained_kimi(context_tokens=n) for n in (1000, 8000))
+    a, b = finding(short, "mla_prefill"), finding(long, "mla_prefill")
+    assert a and b and a.ms and b.ms
+    assert b.ms[1] == pytest.approx(8 * a.ms[1])
+    # 61 layers · 2 · 1000 · 512 · 64 · 256 operations on 8 devices at 72 % of 503 TFLOPS
+    assert a.ms[1] == pytest.approx(61 * 2 * 1000 * 512 * 64 * 256 / (8 * 0.72 * 503e12))
+
+
+@pytest.mark.parametrize(
+    ("settings", "there"),
+    [
+        ({"prompt_lookup_max": 4}, True),
+        ({"prompt_lookup_max": 4, "prompt_lookup_min": 2}, False),
+        ({"prompt_lookup_max": 1}, False),
+        ({}, False),
+    ],
+)
+def test_a_longest_match_alone_is_the_shortest_too(settings: dict[str, int], there: bool):
+    assert (finding(explained_kimi(settings=settings), "lookup_only_longest") is not None) == there
+    assert finding(explained_kimi(settings=settings, method="eagle3"), "lookup_only_longest") is None
+
+
+def test_plain_steps_far_apart_hold_more_than_decoding():
+    found = finding(explained_kimi(), "steps_unlike")
+    assert found and "coding took 3.4 ms longer than explanatory" in found.evidence
+    alike = tuple(one for one in kimi().observations if one.name != "coding")
+    assert finding(explained_kimi(observations=alike), "steps_unlike") is None
+
+
+def test_a_profiled_all_reduce_is_held_against_the_curve():
+    asked = finding(explained_kimi(), "slow_all_reduce")
+    slow = finding(explained_kimi(profiled_s={"all_reduce": 6.2e-3}), "slow_all_reduce")
+    assert asked and asked.ms is None and "not profiled" in asked.evidence
+    assert slow and slow.ms and slow.ms[1] * 1e3 == pytest.approx(2.87, abs=0.01)
+    assert "51 µs a call" in slow.evidence and "at 27 µs" in slow.evidence
+    assert finding(explained_kimi(profiled_s={"all_reduce": 3.4e-3}), "slow_all_reduce") is None
+
+
+def test_weights_that_do_not_fit_come_first_and_may_cross():
+    made = explained_kimi(tp=4)
+    assert made.findings[0].id == "weights_do_not_fit"
+    assert "weights_over_link" not in {one.id for one in made.ruled_out}
+
+
+def test_acceptance_that_is_not_known_may_make_verification_too_dear():
+    unknown = tuple(replace(one, acceptance_rate=None) for one in kimi().observations)
+    found = finding(explained_kimi(observations=unknown), "verification_too_dear")
+    assert found and found.confidence == "medium" and found.title.endswith("perhaps")
+    made = explained_kimi(observations=unknown)
+    assert "low_acceptance" not in {one.id for one in made.ruled_out}
+
+
+def test_a_trained_head_takes_time_that_is_told():
+    seen = from_speeds("x", 100.0, 110.0, (0.6, 0.6), (1.0, 1.0))
+    found = finding(explain(llama(seen, engine="vllm")), "drafter_time")
+    assert found and found.confidence == "medium" and found.ms and found.ms[1] > 1e-3
+    ngram = finding(explained_kimi(), "drafter_time")
+    assert ngram and ngram.ms and ngram.ms[1] < 2e-3
+
+
+def test_experts_are_not_ruled_out_where_they_could_do_it():
+    faint = tuple(
+        Observation(one.name, one.baseline_tpot_s, one.baseline_tpot_s * 1.05, (0.02, 0.1), None)
+        for one in kimi().observations
+    )
+    ids = {one.id for one in explained_kimi(observations=faint).ruled_out}
+    assert "distinct_experts" not in ids and "low_acceptance" not in ids
+
+
+def test_a_dense_model_has_no_experts_to_rule_out():
+    seen = Observation("x", 0.010, 0.013, (0.3, 0.3))
+    made = explain(llama(seen, geometry=preset("llama-3.1-8b"), hardware=hardware("h100-sxm"), tp=2))
+    assert [one.id for one in made.ruled_out] == ["weights_over_link", "low_acceptance"]
+
+
+def test_what_pays_is_sought_where_the_method_can_be_tried():
+    seen = Observation("x", 0.010, 0.013, (0.0, 0.0))
+    for method, command in (
+        ("ngram", "breakeven replay"),
+        ("eagle3", "breakeven forecast --model llama-3.1-8b"),
+    ):
+        found = finding(explain(llama(seen, method=method)), "verification_too_dear")
+        assert found and found.next_command.startswith(command)

@@ -1,0 +1,143 @@
+import io
+import unicodedata
+from dataclasses import replace
+
+import pytest
+from rich.console import Console
+
+from breakeven.forecast.records import Forecast
+from breakeven.replay.records import Origin
+from breakeven.report.forecast_terminal import print_forecast
+from breakeven.report.forecast_words import FORECAST_DEFINITIONS
+from tests.unit.report.builders import HOSTILE
+from tests.unit.report.forecasts import forecast, given, interval, row, rows, without_record
+
+
+def shown(made: Forecast, width: int = 130, report: str | None = None) -> str:
+    console = Console(file=io.StringIO(), width=width)
+    print_forecast(made, console, report)
+    return console.file.getvalue()
+
+
+def squeezed(made: Forecast, width: int = 130) -> list[str]:
+    return [" ".join(line.split()) for line in shown(made, width).splitlines()]
+
+
+def test_the_recommendation_comes_first():
+    lines = shown(forecast()).splitlines()
+    assert lines[0] == "runs/measure-1 (run): 60 requests, 30,000 output tokens"
+    assert lines[2] == forecast().recommendation
+
+
+def test_the_tables_on_a_wide_terminal():
+    lines = squeezed(forecast())
+    assert "vllm-ngram k=8 n=2–4 1.768 24.0 % 40.0 % 1.54× 1.48× – 1.60× 1.43× 1.37× – 1.49× faster" in lines
+    assert "128 vllm-ngram k=1 n=2–4 1.02× 0.98× – 1.06× 1.01× 0.97× – 1.05× undecided" in lines
+    assert "math 0.88× 0.81× – 0.96× slower" in lines
+    assert "3 1.23 1.48 1.84 2.46 –" in lines
+    assert "1 1.09 1.31 1.64 – –" in lines  # two tokens can not be verified by drafting one
+
+
+def test_the_same_figures_at_80_columns():
+    text = "\n".join(squeezed(forecast(), 80))
+    assert (
+        "vllm-ngram k=8 n=2–4: faster\ndecoding 1.54× (1.48× – 1.60×), throughput 1.43× (1.37× – 1.49×)\n"
+        "1.768 tokens/step, acceptance 24.0 %, draft share 40.0 %\n"
+    ) in text
+    assert "concurrency 128: vllm-ngram k=1 n=2–4: undecided\n" in text
+
+
+def test_published_lengths_stand_at_their_window():
+    made = forecast(published=tuple(replace(one, k=3) for one in forecast().published))
+    assert "3 1.23 1.48 1.84 2.46 1.97 – 3.08" in squeezed(made)
+
+
+def test_break_even_and_bound():
+    text = " ".join(squeezed(forecast()))
+    assert (
+        "Break-even of vllm-ngram k=8 n=2–4 at concurrency 1: 1.148 tokens per step (it has 1.768), an "
+        "acceptance rate of 4.6 % (it has 24.0 %), or a draft share of 1.2 % (it has 40.0 %)."
+    ) in text
+    assert "decoding at concurrency 1: k=1 1.89×, k=3 3.51×, k=5 4.92×, k=8 6.72×." in text
+
+
+def test_all_that_qualifies_the_figures_is_there():
+    text = " ".join(shown(forecast(), report="out.html").split())
+    for words in (
+        "Cost (measured): The concurrency curve",
+        "Drafting: N-gram: 0.6 %",
+        "Prefill: 21.0 µs per prompt token",
+        "! 2 records left out: no tokens were generated",
+        "! the ids of 3 requests were made again",
+        "decoding = time per output token (TPOT) without / with speculation",
+        "throughput = output tokens per second with / without speculation",
+        "Report: out.html",
+        "Next: breakeven trial --baseline-url URL --candidate-url URL",
+    ):
+        assert words in text
+    assert text.endswith("Next: breakeven trial --baseline-url URL --candidate-url URL")
+
+
+def test_what_stands_for_ones_own_options_is_said():
+    text = shown(forecast(next_commands=("vllm serve … --x", "breakeven trial")))
+    assert "Next: vllm serve … --x\nNext: breakeven trial\n(… are your own options" in text
+    assert "Next:" not in shown(forecast(next_commands=()))
+
+
+def test_a_forecast_without_a_record_says_what_is_needed():
+    text = shown(without_record())
+    assert text.startswith("No record: what a trained drafter must reach\n")
+    assert "Acceptance length that eagle3 needs at concurrency 1" in text
+    assert "drafter  " not in text and "Break-even" not in text and "throughput" not in text
+
+
+def test_given_acceptance_and_the_best_of_every_drafter_are_shown():
+    many = tuple(row("vllm-ngram", k, 0.4, 0.5) for k in range(1, 21))
+    lines = squeezed(forecast(rows=(*many, row("vllm-suffix", 3, 0.1, 0.1)), given=given()))
+    assert (
+        sum(line.startswith("vllm-ngram") for line in lines if "n=2–4 1." in line or "n=2–4 2." in line) == 8
+    )
+    assert any(line.startswith("vllm-suffix k=3") for line in lines)
+    assert any(line.startswith("eagle3 k=5 2.900") for line in lines)
+    assert "12 further settings in --html and --json" in lines
+
+
+def test_what_was_not_simulated_or_is_no_number_is_absent():
+    bare = tuple(
+        replace(cell, throughput_speedup=None, speedup=interval(float("nan"))) for cell in rows()[0].cells
+    )
+    made = forecast(rows=(replace(rows()[0], cells=bare),))
+    assert "vllm-ngram k=8 n=2–4 1.768 24.0 % 40.0 % – – – – undecided" in squeezed(made)
+    assert "decoding –, throughput –" in "\n".join(squeezed(made, 60))
+    assert "nan" not in shown(made)
+
+
+@pytest.mark.parametrize("width", [60, 80, 100, 200])
+@pytest.mark.parametrize("made", [forecast(given=given()), without_record()], ids=range(2))
+def test_no_line_but_those_to_copy_is_wider_than_the_terminal(made: Forecast, width: int):
+    copied = ("runs/", "Next:", "Report:")
+    lines = [line for line in shown(made, width).splitlines() if not line.startswith(copied)]
+    assert max(map(len, lines)) <= width
+
+
+@pytest.mark.parametrize("width", [60, 200])
+def test_hostile_strings_are_harmless(width: int):
+    made = forecast(
+        origin=Origin(HOSTILE, "jsonl", 0.0, engine=HOSTILE),
+        rows=(row(HOSTILE, 3, 0.4, 0.5, settings={HOSTILE: HOSTILE}),),
+        needed_for=HOSTILE,
+        recommendation=HOSTILE,
+        next_commands=(HOSTILE,),
+        warnings=(HOSTILE,),
+        basis=replace(forecast().basis, words=HOSTILE, drafting=HOSTILE, prefill=HOSTILE),
+        skipped={HOSTILE: 1},
+    )
+    text = shown(made, width)
+    assert not [c for c in text if unicodedata.category(c) in ("Cc", "Cs") and c != "\n"]
+    assert "\u202e" not in text and "[bold red]x[/bold red][/]" in text
+
+
+def test_every_figure_has_one_definition():
+    keys = [definition.key for definition in FORECAST_DEFINITIONS]
+    assert len(keys) == len(set(keys))
+    assert {"speedup", "throughput_speedup", "break_even", "oracle", "needed", "interval"} <= set(keys)
