@@ -16,7 +16,7 @@ LAYERS, WIDTH, HEADS, KV_HEADS, HEAD_DIM = 6, 512, 4, 2, 128
 DENSE_FF = 4096
 EXPERTS, TOP_K, EXPERT_FF = 32, 4, 256
 SUCCESSORS = 2
-ATTENTION, FEED_FORWARD = 0.3, 0.1
+ATTENTION, FEED_FORWARD = 1.0, 0.3
 """Scales of what a layer adds: small, so that mostly the last token decides on the next one."""
 Matrix = Callable[..., NDArray[np.float32]]
 

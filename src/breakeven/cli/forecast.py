@@ -14,6 +14,7 @@ import click
 from breakeven.cli import options
 from breakeven.cli.cost_options import ChosenCost, choose_cost, cost_options
 from breakeven.cli.drafter_options import Numbers, Ranges
+from breakeven.cli.drafting_options import acceptance_given, drafting_given, drafting_options
 from breakeven.cli.output import stdout
 from breakeven.cli.record import (
     check_page,
@@ -29,7 +30,6 @@ from breakeven.cli.record import (
 from breakeven.errors import UsageError
 
 if TYPE_CHECKING:
-    from breakeven.cost.drafting import DraftingCost
     from breakeven.forecast.prefill import Prefill
     from breakeven.forecast.records import Forecast
     from breakeven.forecast.run import Terms
@@ -47,26 +47,9 @@ MOST_CONCURRENCY = 1024
 MOST_SETTINGS = 60
 """Of the default grid, which takes as many of N_RANGES as fit."""
 ENGINES = ("vllm", "sglang", "llama.cpp", "tensorrt-llm", "transformers")
-METHODS = ("eagle3", "eagle", "mtp", "draft-model")
 DEFAULT_ENGINE = "vllm"
 """Whose drafters are tried where it is not known what served the record."""
 OF_A_RECORD = ("drafter_names", "n_ranges", "tokenizer", "prefill_ms", "jobs")
-
-
-class Rates(click.ParamType):  # type: ignore[type-arg]
-    """Numbers parted by commas: 0.7,0.5. Raises UsageError for what is none."""
-
-    name = "RATES"
-
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> tuple[float, ...]:
-        try:
-            return tuple(float(word) for word in value.split(","))
-        except ValueError:
-            raise UsageError(
-                f"{value[:40]!r} is no list of acceptance rates: type --per-position 0.7,0.5,0.35"
-            ) from None
 
 
 @click.command()
@@ -96,34 +79,7 @@ class Rates(click.ParamType):  # type: ignore[type-arg]
 @click.option(
     "--engine", type=click.Choice(ENGINES), help="What serves the model [default: as RECORD or FILE say]."
 )
-@click.option(
-    "--method",
-    type=click.Choice(METHODS),
-    default="eagle3",
-    show_default=True,
-    help="The trained drafter of which is told what it must reach.",
-)
-@click.option(
-    "--acceptance-length",
-    type=options.FiniteRange(min=1),
-    metavar="X",
-    help="Its tokens per step with the longest of --ks, the target's own among them.",
-)
-@click.option(
-    "--per-position", type=Rates(), help="Its acceptance by position, of all steps: such as 0.7,0.5,0.35."
-)
-@click.option(
-    "--draft-ms",
-    type=options.FiniteRange(min=0),
-    metavar="MS",
-    help="Of the drafter for each drafted token [default: what is known of it].",
-)
-@click.option(
-    "--flat-ms",
-    type=options.FiniteRange(min=0),
-    metavar="MS",
-    help="That speculation adds to every step [default: what is known of the engine].",
-)
+@drafting_options
 @click.option(
     "--prefill-ms",
     type=options.FiniteRange(min=0),
@@ -234,46 +190,12 @@ def _terms(values: Mapping[str, Any], chosen: ChosenCost, engine: str | None, dr
         chosen.words,
         values["concurrencies"],
         chosen.geometry,
-        _drafting(values, engine, drafter),
+        drafting_given(values, engine, drafter),
         values["method"],
         tuple(sorted(values["ks"])) if values["ks"] else HEAD_KS,
-        _acceptance(values),
+        acceptance_given(values),
         engine,
     )
-
-
-def _acceptance(values: Mapping[str, Any]) -> tuple[float, ...]:
-    from breakeven.forecast.chain import chain_acceptance
-
-    rates, length, ks = values["per_position"], values["acceptance_length"], values["ks"]
-    if length is None:
-        return rates or ()
-    if rates:
-        raise UsageError("--per-position says all that --acceptance-length does: leave out one of the two")
-    if not ks:
-        raise UsageError(
-            f"an acceptance length of {length:g} belongs to a window: type --ks 3 too, or the window that it "
-            "was measured with"
-        )
-    return chain_acceptance(length, max(ks))
-
-
-def _drafting(values: Mapping[str, Any], engine: str | None, drafter: str) -> DraftingCost | None:
-    """What was given in place of what is known; None where nothing was."""
-    from breakeven.cost.drafting import drafting_cost
-    from breakeven.interval import Interval
-
-    given = {"token_s": values["draft_ms"], "step_s": values["flat_ms"]}
-    changes = {name: Interval(ms / 1e3, ms / 1e3, ms / 1e3) for name, ms in given.items() if ms is not None}
-    if not changes:
-        return None
-    said = [f"{values[name]:g} ms {of}" for name, of in _DRAFTING_WORDS.items() if values[name] is not None]
-    known = drafting_cost(engine, drafter)
-    rest = "" if len(changes) == len(given) else f"; the rest: {known.source}"
-    return replace(known, **changes, source=f"As given, for every drafter: {' and '.join(said)}{rest}")
-
-
-_DRAFTING_WORDS = {"draft_ms": "for each drafted token", "flat_ms": "for every step"}
 
 
 def _prefill(values: Mapping[str, Any], run: Run | None, chosen: ChosenCost) -> Prefill:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from breakeven.compare.degenerate import ends_in_loop
 from breakeven.drafters.base import Drafter, TableDrafter
 from breakeven.errors import UsageError
 from breakeven.forecast.collected import Requests, SettingSteps
@@ -31,6 +32,7 @@ class _Part:
     prompts: Counts
     outputs: Counts
     categories: tuple[str, ...]
+    degenerate: int
     steps: dict[Task, Steps]
 
 
@@ -84,7 +86,8 @@ def _in_turn(drafters: dict[Task, Drafter[Any]], batch: Batch) -> dict[Task, Ste
 def _part(batch: Batch, steps: dict[Task, Steps]) -> _Part:
     tokens = batch.tokens
     prompts = tokens.outputs - tokens.starts[:-1]
-    return _Part(prompts, np.diff(tokens.positions), batch.categories, steps)
+    loops = sum(ends_in_loop(ids[prompt:].tolist()) for ids, prompt in tokens.contexts())
+    return _Part(prompts, np.diff(tokens.positions), batch.categories, loops, steps)
 
 
 def _requests(parts: Sequence[_Part], first: int) -> Requests:
@@ -97,6 +100,7 @@ def _requests(parts: Sequence[_Part], first: int) -> Requests:
         np.array([place[name] for name in names], np.int64),
         categories,
         first,
+        sum(part.degenerate for part in parts),
     )
 
 

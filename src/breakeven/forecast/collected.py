@@ -22,6 +22,8 @@ class Requests:
     categories: tuple[str, ...]
     first: int
     """Output tokens of each request before its first step: 1 where the prefill gives one, else 0."""
+    degenerate: int = 0
+    """How many outputs end in a loop."""
 
     @property
     def emitted_tokens(self) -> NDArray[np.int64]:

@@ -26,7 +26,7 @@ def recommendation(forecast: Forecast) -> str:
     what would settle it. A learned drafter comes last: what it gives where its acceptance is known, else what
     it must reach.
     """
-    chosen = subject(forecast)
+    chosen = forecast.best
     if chosen is None:
         sentences = []
     elif math.isnan(at(forecast, chosen).speedup.estimate):
@@ -46,7 +46,7 @@ def next_commands(forecast: Forecast) -> tuple[str, ...]:
     A calibration and the forecast again, where that would settle what is undecided. Nothing where nothing
     pays. `…` stands for the options of one's own.
     """
-    chosen = subject(forecast)
+    chosen = forecast.best
     if chosen is None:
         return ()
     cell = at(forecast, chosen)
@@ -54,24 +54,6 @@ def next_commands(forecast: Forecast) -> tuple[str, ...]:
         path = shlex.quote(forecast.origin.path) if forecast.origin else "RUN"
         return "breakeven calibrate URL", f"breakeven forecast {path} --calibration FILE"
     return _trial(chosen, forecast.concurrency) if cell.speedup.estimate > 1 else ()
-
-
-def subject(forecast: Forecast) -> ForecastRow | None:
-    """The best setting of the record's engine that is sure to pay; else that may; else the best.
-
-    None without rows. A setting with the highest estimate may be less sure than one below it.
-    """
-    mine = _mine(forecast)
-    for outcome in ("faster", "undecided"):
-        for row in mine:
-            if at(forecast, row).outcome == outcome:
-                return row
-    return forecast.best
-
-
-def _mine(forecast: Forecast) -> list[ForecastRow]:
-    best = forecast.best
-    return [row for row in forecast.rows if best is not None and row.engine == best.engine]
 
 
 def _pays(forecast: Forecast, row: ForecastRow) -> str:
@@ -122,7 +104,7 @@ def _no_longer(forecast: Forecast, above: list[int]) -> list[str]:
 
 def _still_pays(forecast: Forecast, concurrency: int) -> ForecastRow | None:
     """The fastest there of those of the engine that are sure to pay."""
-    sure = [row for row in _mine(forecast) if at(forecast, row, concurrency).outcome == "faster"]
+    sure = [row for row in forecast.candidates if at(forecast, row, concurrency).outcome == "faster"]
     return max(sure, key=lambda row: at(forecast, row, concurrency).speedup.estimate, default=None)
 
 
@@ -140,7 +122,7 @@ def _undecided(forecast: Forecast, row: ForecastRow) -> str:
     cell = at(forecast, row)
     return (
         f"Undecided at concurrency {forecast.concurrency}: the most promising of "
-        f"{count(len(_mine(forecast)), 'setting')}, {named(row, forecast.rows)}, comes to "
+        f"{count(len(forecast.candidates), 'setting')}, {named(row, forecast.rows)}, comes to "
         f"{span(cell.speedup)}{_categories(cell)}.{_stranger(forecast, row)}"
     )
 
@@ -174,7 +156,7 @@ def _settles(forecast: Forecast, row: ForecastRow) -> str:
 
 def _pays_not(forecast: Forecast, row: ForecastRow) -> str:
     cell = at(forecast, row)
-    tried = len(_mine(forecast))
+    tried = len(forecast.candidates)
     head = f"None of {count(tried, 'setting')} pays" if tried > 1 else "It does not pay"
     return (
         f"{head} at concurrency {forecast.concurrency}: {named(row, forecast.rows)} would be "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from breakeven.acceptance.counters import SpecCounters
 from breakeven.cost.step import Source
@@ -13,6 +13,16 @@ from breakeven.replay.records import FirstToken, Origin
 
 TARGETS = (1.0, 1.2, 1.5, 2.0)
 """Speedups of which the needed acceptance is told; 1 is break-even."""
+
+
+Outcome = Literal["faster", "slower", "undecided"]
+
+
+def outcome(speedup: Interval) -> Outcome:
+    """`faster` or `slower` where the whole interval lies on one side of 1, else `undecided`."""
+    if speedup.low > 1:
+        return "faster"
+    return "slower" if speedup.high < 1 else "undecided"
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,11 +55,9 @@ class Cell:
     break_even: BreakEven
 
     @property
-    def outcome(self) -> str:
-        """`faster` or `slower` where the interval of `speedup` lies on one side of 1, else `undecided`."""
-        if self.speedup.low > 1:
-            return "faster"
-        return "slower" if self.speedup.high < 1 else "undecided"
+    def outcome(self) -> Outcome:
+        """Of `speedup`."""
+        return outcome(self.speedup)
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,14 +169,22 @@ class Forecast:
     elapsed_s: float
 
     @property
+    def candidates(self) -> tuple[ForecastRow, ...]:
+        """Rows of the record's engine, ranked as `rows`; of all where none is, or the engine is unknown."""
+        engine = self.origin.engine if self.origin else None
+        return tuple(row for row in self.rows if row.engine == engine) or self.rows
+
+    @property
     def best(self) -> ForecastRow | None:
-        """Of a drafter that the record's engine has, if any; None without rows."""
-        mine = [row for row in self.rows if self.origin is None or row.engine == self.origin.engine]
-        return next(iter(mine or self.rows), None)
+        """The first of the candidates that is sure to pay; else that may; else the first. None without rows.
+
+        The highest estimate may be less sure than one below it.
+        """
+        place = self.concurrencies.index(self.concurrency)
+        order = ("faster", "undecided", "slower")
+        return min(self.candidates, key=lambda row: order.index(row.cells[place].outcome), default=None)
 
     def best_at(self, concurrency: int) -> ForecastRow | None:
-        """The fastest there, of the drafters that `best` is chosen from."""
+        """The fastest of the candidates there."""
         place = self.concurrencies.index(concurrency)
-        engine = self.best.engine if self.best else None
-        mine = [row for row in self.rows if row.engine == engine]
-        return max(mine, key=lambda row: row.cells[place].speedup.estimate, default=None)
+        return max(self.candidates, key=lambda row: row.cells[place].speedup.estimate, default=None)

@@ -5,12 +5,10 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 
-from breakeven.cost.anchored import Anchored
-from breakeven.cost.coverage import REUSE_RANGE, distinct_experts
 from breakeven.cost.drafting import DraftingCost, drafting_cost
 from breakeven.cost.geometry import Geometry
-from breakeven.cost.modelled import Modelled
 from breakeven.cost.step import Step, StepCost
 from breakeven.drafters.registry import make_drafter
 from breakeven.errors import UsageError
@@ -19,11 +17,13 @@ from breakeven.forecast.cells import Candidate, Decoding
 from breakeven.forecast.collect import collect
 from breakeven.forecast.collected import Requests, SettingSteps
 from breakeven.forecast.decode import mix_of, relative_cost, step_costs
+from breakeven.forecast.doubts import doubts
+from breakeven.forecast.experts import coverage
 from breakeven.forecast.needed import given_rows, needed
 from breakeven.forecast.prefill import Prefill
 from breakeven.forecast.published import published
 from breakeven.forecast.recommend import next_commands, recommendation
-from breakeven.forecast.records import Cell, CostBasis, Coverage, Forecast, ForecastRow, StepParts
+from breakeven.forecast.records import Cell, CostBasis, Forecast, ForecastRow, StepParts
 from breakeven.forecast.simulate import Batching
 from breakeven.interval import Interval
 from breakeven.replay.grid import Setting
@@ -107,7 +107,11 @@ def forecast_source(
             rows=tuple(ranked),
             oracle=tuple(rows[len(grid) :]),
             skipped=source.skipped,
-            warnings=(*warnings_of(source, [one.drafter for one in steps[: len(grid)]]), *forecast.warnings),
+            warnings=(
+                *warnings_of(source, [one.drafter for one in steps[: len(grid)]]),
+                *doubts(requests, terms.concurrencies),
+                *forecast.warnings,
+            ),
         ),
         began,
     )
@@ -148,7 +152,7 @@ def _about_heads(terms: Terms, context_tokens: float, primary: int, engine: str 
         needed_for=terms.method,
         published=published(terms.method),
         steps=tuple(_parts(cost, Step(1 + k, primary, context_tokens), k) for k in (0, *terms.ks)),
-        coverage=_coverage(terms),
+        coverage=coverage(terms.geometry, terms.cost, max(terms.ks) + 1),
         recommendation="",
         next_commands=(),
         skipped={},
@@ -159,32 +163,6 @@ def _about_heads(terms: Terms, context_tokens: float, primary: int, engine: str 
 
 def _parts(cost: StepCost, step: Step, k: int) -> StepParts:
     return StepParts(k, cost.parts(step), cost.seconds(step))
-
-
-def _coverage(terms: Terms) -> Coverage | None:
-    experts = terms.geometry.experts if terms.geometry else None
-    if experts is None:
-        return None
-    least, most = REUSE_RANGE
-    taken = _reuse(terms.cost)
-    points = tuple(
-        (
-            tokens,
-            Interval(
-                distinct_experts(experts, tokens, reuse=taken),
-                distinct_experts(experts, tokens, reuse=max(most, taken)),
-                distinct_experts(experts, tokens, reuse=min(least, taken)),
-            ),
-        )
-        for tokens in range(1, max(terms.ks) + 2)
-    )
-    return Coverage(experts.count, experts.top_k, points)
-
-
-def _reuse(cost: StepCost) -> float:
-    """Of experts, as the cost takes it."""
-    modelled = cost.modelled if isinstance(cost, Anchored) else cost
-    return modelled.reuse if isinstance(modelled, Modelled) else REUSE_RANGE[0]
 
 
 def _k(setting: Setting) -> int:
@@ -215,13 +193,17 @@ def _rows(
             for mix, drafting in zip(mixes, draftings, strict=True)
         ]
         served = workers(jobs, threads=True).map(
-            lambda pair, on=batching: on.speedup(*pair), zip(steps, draftings, strict=True)
+            partial(_served, batching), zip(steps, draftings, strict=True)
         )
         for place, throughput in enumerate(served):
             candidates[place] = replace(candidates[place], throughput=throughput)
             progress(1)
         columns.append(decoding.cells(candidates, concurrency))
     return [_row(one, requests, cells) for one, cells in zip(steps, zip(*columns, strict=True), strict=True)]
+
+
+def _served(batching: Batching, setting: tuple[SettingSteps, DraftingCost]) -> Interval:
+    return batching.speedup(*setting)
 
 
 def _row(steps: SettingSteps, requests: Requests, cells: Iterable[Cell]) -> ForecastRow:

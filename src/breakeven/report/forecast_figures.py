@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from breakeven.forecast.phrases import at
-from breakeven.forecast.recommend import subject
-from breakeven.forecast.records import TARGETS, Cell, Forecast, ForecastRow
+from breakeven.forecast.records import TARGETS, Cell, Forecast, ForecastRow, outcome
 from breakeven.interval import Interval
 from breakeven.report.forecast_words import row_words
 from breakeven.report.text import line
@@ -67,13 +66,6 @@ def speedup(value: Interval | None) -> Speedup:
     return Speedup(ratio(value.estimate), f"{ratio(value.low)} – {ratio(value.high)}")
 
 
-def outcome(value: Interval) -> str:
-    """As Cell.outcome."""
-    if value.low > 1:
-        return "faster"
-    return "slower" if value.high < 1 else "undecided"
-
-
 def setting(row: ForecastRow, cell: Cell) -> Setting:
     """The row as it is at the cell's concurrency."""
     return Setting(
@@ -110,7 +102,7 @@ def by_concurrency(forecast: Forecast) -> list[Setting]:
 
 def categories(forecast: Forecast) -> list[Category]:
     """Of the setting that is recommended; none where there is only one, which is the total."""
-    row = subject(forecast)
+    row = forecast.best
     found = at(forecast, row).by_category if row is not None else {}
     if len(found) < 2:
         return []

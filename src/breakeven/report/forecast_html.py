@@ -8,8 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from breakeven.forecast.phrases import at
-from breakeven.forecast.recommend import subject
-from breakeven.forecast.records import Cell, Coverage, Forecast, ForecastRow, Published, StepParts
+from breakeven.forecast.records import Cell, Coverage, Forecast, ForecastRow, Published, StepParts, outcome
 from breakeven.interval import Interval
 from breakeven.report import forecast_figures as figures
 from breakeven.report import forecast_plots as plots
@@ -110,7 +109,7 @@ def _speedups(forecast: Forecast) -> dict[str, Any]:
 
 def _best(forecast: Forecast) -> dict[str, Any]:
     """The setting of the recommendation."""
-    best = subject(forecast)
+    best = forecast.best
     if best is None:
         return {"best": "", "key_figures": [], "break_even": "", "by_category": [], "categories_left_out": 0}
     by_category = _categories(best)
@@ -152,7 +151,7 @@ class Said:
 def _said(value: Interval | None) -> Said:
     said = figures.speedup(value)
     is_known = value is not None and said.estimate != ABSENT
-    return Said(said.estimate, said.interval, figures.outcome(value) if value and is_known else "")
+    return Said(said.estimate, said.interval, outcome(value) if value and is_known else "")
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,7 +8,6 @@ from dataclasses import asdict
 from typing import Any
 
 from breakeven.forecast.phrases import at
-from breakeven.forecast.recommend import subject
 from breakeven.forecast.records import (
     BreakEven,
     Cell,
@@ -74,7 +73,7 @@ def _nulls(values: Mapping[str, Any], reasons: Mapping[str, str]) -> dict[str, s
 
 def _best(forecast: Forecast) -> dict[str, Any]:
     """The stable keys that stand for one setting: the one that the recommendation is about."""
-    row = subject(forecast)
+    row = forecast.best
     if row is None:
         keys = ("speedup", "throughput_speedup", "outcome", "by_category", "best", "break_even")
         return {**dict.fromkeys(keys), "absent": dict.fromkeys(keys, _NO_ROWS)}
@@ -96,7 +95,7 @@ def _named(row: ForecastRow) -> dict[str, Any]:
 
 def _concurrency(forecast: Forecast, concurrency: int) -> dict[str, Any]:
     """The same setting at another concurrency, and the fastest one there."""
-    row, fastest = subject(forecast), forecast.best_at(concurrency)
+    row, fastest = forecast.best, forecast.best_at(concurrency)
     if row is None or fastest is None:
         keys = ("speedup", "throughput_speedup", "outcome", "fastest")
         return {"concurrency": concurrency, **dict.fromkeys(keys), "absent": dict.fromkeys(keys, _NO_ROWS)}

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from math import isfinite
 
 from breakeven.forecast.phrases import at
-from breakeven.forecast.recommend import subject
 from breakeven.forecast.records import (
     TARGETS,
     Cell,
@@ -148,7 +147,7 @@ def _ratios(lines: Sequence[Points], also: Sequence[float] = ()) -> Log:
 def settings_worth_it(forecast: Forecast) -> list[ForecastRow]:
     """The recommended one, then each that is the fastest at some concurrency, and the best that was given."""
     given = max(forecast.given, key=lambda row: at(forecast, row).speedup.estimate, default=None)
-    fastest = [subject(forecast), *map(forecast.best_at, forecast.concurrencies), given]
+    fastest = [forecast.best, *map(forecast.best_at, forecast.concurrencies), given]
     found = {row_words(row): row for row in fastest if row is not None}
     return list(found.values())[:MOST_LINES]
 

@@ -6,7 +6,6 @@ from collections.abc import Mapping, Sequence
 
 from rich.console import Console
 
-from breakeven.forecast.recommend import subject
 from breakeven.forecast.records import TARGETS, Forecast
 from breakeven.report import forecast_figures as figures
 from breakeven.report import forecast_words as words
@@ -91,7 +90,7 @@ def _print_stacked(shown: Mapping[str, Setting], console: Console, is_whole: boo
 
 
 def _print_categories(forecast: Forecast, console: Console) -> None:
-    row, shown = subject(forecast), figures.categories(forecast)
+    row, shown = forecast.best, figures.categories(forecast)
     if row is None or not shown:
         return
     console.print()
@@ -101,7 +100,7 @@ def _print_categories(forecast: Forecast, console: Console) -> None:
 
 
 def _print_limits(forecast: Forecast, console: Console) -> None:
-    row, bounds = subject(forecast), figures.oracle(forecast)
+    row, bounds = forecast.best, figures.oracle(forecast)
     if row is None and not bounds:
         return
     console.print()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from breakeven.acceptance import counters
 from breakeven.forecast.phrases import at, span
-from breakeven.forecast.recommend import subject
 from breakeven.forecast.records import Forecast, ForecastRow
 from breakeven.report.definitions import Definition
 from breakeven.report.replay_words import settings_words, skipped_sentences
@@ -72,7 +71,7 @@ def record_sentence(forecast: Forecast) -> str:
 
 def headline(forecast: Forecast) -> str:
     """The answer at a glance: `1.40× (1.31× to 1.52×) decode speedup at concurrency 8`."""
-    best = subject(forecast)
+    best = forecast.best
     if best is None:
         return f"What {line(forecast.needed_for, 60)} must reach"
     cell = at(forecast, best)

@@ -3,7 +3,7 @@ from dataclasses import replace
 import pytest
 
 from breakeven.forecast.phrases import named
-from breakeven.forecast.recommend import next_commands, recommendation, subject
+from breakeven.forecast.recommend import next_commands, recommendation
 from breakeven.forecast.records import BreakEven, Cell, Forecast, ForecastRow
 from breakeven.interval import Interval
 from breakeven.replay.records import Origin
@@ -71,8 +71,8 @@ def test_categories_are_told_where_they_differ_in_kind():
 def test_what_is_sure_goes_before_what_may_be_more():
     unsure = one(Interval(1.5, 0.9, 2.1), settings={"k": 5})
     sure = one(Interval(1.2, 1.1, 1.3))
-    assert subject(of(unsure, sure)) == sure
-    assert subject(of(one(SLOW), one(OPEN))).cells[0].speedup == OPEN
+    assert of(unsure, sure).best == sure
+    assert of(one(SLOW), one(OPEN)).best.cells[0].speedup == OPEN
 
 
 def test_what_does_not_pay_says_what_would_be_needed():
@@ -161,7 +161,7 @@ def test_a_drafter_of_another_engine_is_called_one():
 
 def test_a_drafter_of_the_records_engine_goes_first():
     other = one(Interval(2.0, 1.9, 2.1), engine="sglang", drafter="sglang-ngram")
-    assert subject(of(other, one(FAST))).engine == "vllm"
+    assert of(other, one(FAST)).best.engine == "vllm"
 
 
 def test_what_a_trained_drafter_must_reach_stands_beside_what_others_reached():

@@ -1,0 +1,106 @@
+"""What is known of the drafter, as options: what a trained head accepts, and what drafting takes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from breakeven.cli import options
+from breakeven.errors import UsageError
+
+if TYPE_CHECKING:
+    from breakeven.cost.drafting import DraftingCost
+
+METHODS = ("eagle3", "eagle", "mtp", "draft-model")
+_DRAFTING_WORDS = {"draft_ms": "for each drafted token", "flat_ms": "for every step"}
+
+
+class Rates(click.ParamType):  # type: ignore[type-arg]
+    """Numbers parted by commas: 0.7,0.5. Raises UsageError for what is none."""
+
+    name = "RATES"
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[float, ...]:
+        try:
+            return tuple(float(word) for word in value.split(","))
+        except ValueError:
+            raise UsageError(
+                f"{value[:40]!r} is no list of acceptance rates: type --per-position 0.7,0.5,0.35"
+            ) from None
+
+
+drafting_options = options.stack(
+    click.option(
+        "--method",
+        type=click.Choice(METHODS),
+        default="eagle3",
+        show_default=True,
+        help="The trained drafter of which is told what it must reach.",
+    ),
+    click.option(
+        "--acceptance-length",
+        type=options.FiniteRange(min=1),
+        metavar="X",
+        help="Its tokens per step with the longest of --ks, the target's own among them.",
+    ),
+    click.option(
+        "--per-position", type=Rates(), help="Its acceptance by position, of all steps: such as 0.7,0.5,0.35."
+    ),
+    click.option(
+        "--draft-ms",
+        type=options.FiniteRange(min=0),
+        metavar="MS",
+        help="Of the drafter for each drafted token [default: what is known of it].",
+    ),
+    click.option(
+        "--flat-ms",
+        type=options.FiniteRange(min=0),
+        metavar="MS",
+        help="That speculation adds to every step [default: what is known of the engine].",
+    ),
+)
+
+
+def acceptance_given(values: Mapping[str, Any]) -> tuple[float, ...]:
+    """By position; empty where nothing was given. Raises UsageError for a length of no window, or both."""
+    from breakeven.forecast.chain import chain_acceptance
+
+    rates, length, ks = values["per_position"], values["acceptance_length"], values["ks"]
+    if length is None:
+        return rates or ()
+    if rates:
+        raise UsageError("--per-position says all that --acceptance-length does: leave out one of the two")
+    if not ks:
+        raise UsageError(
+            f"an acceptance length of {length:g} belongs to a window: type --ks 3 too, or the window that it "
+            "was measured with"
+        )
+    return chain_acceptance(length, max(ks))
+
+
+def drafting_given(values: Mapping[str, Any], engine: str | None, drafter: str) -> DraftingCost | None:
+    """What was given, and for the rest what is known of the drafter; None where nothing was given.
+
+    A flat cost that is given is all of it: drafted steps have none of their own besides.
+    """
+    from breakeven.cost.drafting import drafting_cost
+    from breakeven.interval import Interval
+
+    flat = values["flat_ms"]
+    given = {
+        "token_s": values["draft_ms"],
+        "step_s": flat,
+        "drafted_step_s": None if flat is None else 0.0,
+    }
+    changes = {name: Interval(ms / 1e3, ms / 1e3, ms / 1e3) for name, ms in given.items() if ms is not None}
+    if not changes:
+        return None
+    said = [f"{values[name]:g} ms {of}" for name, of in _DRAFTING_WORDS.items() if values[name] is not None]
+    known = drafting_cost(engine, drafter)
+    rest = "" if len(changes) == len(given) else f"; the rest: {known.source}"
+    return replace(known, **changes, source=f"As given, for every drafter: {' and '.join(said)}{rest}")

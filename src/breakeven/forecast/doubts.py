@@ -1,0 +1,30 @@
+"""What in a record makes a forecast's figures mean something else."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from breakeven.forecast.collected import Requests
+from breakeven.units import count
+
+MOST_OF_ALL = 0.5
+"""Of the time that a record takes at a concurrency, c · longest / sum of its outputs."""
+
+
+def doubts(requests: Requests, concurrencies: Sequence[int]) -> list[str]:
+    """Each a sentence."""
+    said = []
+    if requests.degenerate:
+        said.append(
+            f"{count(requests.degenerate, 'output')} of {len(requests.output_tokens)} end in a loop: they "
+            "inflate acceptance, and say nothing of real text"
+        )
+    steps = requests.emitted_tokens
+    ruled = next((c for c in concurrencies if steps.max() * c > MOST_OF_ALL * steps.sum()), None)
+    if ruled is not None and len(steps) > 1:
+        said.append(
+            f"from concurrency {ruled} on, the longest output ({count(int(steps.max()), 'token')}) is decoded "
+            "for over half of the time that the record takes: throughput there is that of a batch that "
+            "drains; a record with more requests would tell more"
+        )
+    return said
