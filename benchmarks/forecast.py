@@ -43,7 +43,8 @@ from breakeven.drafters.registry import make_drafter
 from breakeven.engines.llamacpp import LlamaSettings, baseline_settings
 from breakeven.forecast.prefill import prefill_of_cost, prefill_of_run
 from breakeven.forecast.records import Forecast
-from breakeven.forecast.run import Terms, forecast_source
+from breakeven.forecast.run import forecast_source
+from breakeven.forecast.terms import Terms
 from breakeven.measure import Asker, MeasurePlan, measure_endpoint
 from breakeven.models.resolve import resolve
 from breakeven.replay.sources import open_source

@@ -15,7 +15,8 @@ from breakeven.cost.step import PLAIN_STEP, Step
 from breakeven.errors import UsageError
 from breakeven.forecast.chain import chain_acceptance
 from breakeven.forecast.random_tokens import refuse_random_prompts
-from breakeven.forecast.run import Terms, forecast_heads
+from breakeven.forecast.run import forecast_heads
+from breakeven.forecast.terms import Terms
 from breakeven.replay.sources import open_source
 
 CASES = Path(__file__).parent / "cases.csv"

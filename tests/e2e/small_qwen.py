@@ -18,6 +18,7 @@ EXPERTS, TOP_K, EXPERT_FF = 32, 4, 256
 SUCCESSORS = 2
 ATTENTION, FEED_FORWARD = 1.0, 0.3
 """Scales of what a layer adds: small, so that mostly the last token decides on the next one."""
+SHARPNESS = 4.0
 Matrix = Callable[..., NDArray[np.float32]]
 
 
@@ -86,7 +87,7 @@ def _attention(matrix: Matrix) -> Weights:
         "self_attn.k_proj.weight": matrix(KV_HEADS * HEAD_DIM, WIDTH),
         "self_attn.v_proj.weight": matrix(KV_HEADS * HEAD_DIM, WIDTH),
         "self_attn.o_proj.weight": matrix(WIDTH, HEADS * HEAD_DIM, ATTENTION),
-        "self_attn.q_norm.weight": np.ones(HEAD_DIM, np.float32),
+        "self_attn.q_norm.weight": np.full(HEAD_DIM, SHARPNESS, np.float32),
         "self_attn.k_norm.weight": np.ones(HEAD_DIM, np.float32),
     }
 

@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from breakeven.cli import options
 from breakeven.errors import UsageError
 
-if TYPE_CHECKING:
-    from breakeven.cost.drafting import DraftingCost
-
 METHODS = ("eagle3", "eagle", "mtp", "draft-model")
-_DRAFTING_WORDS = {"draft_ms": "for each drafted token", "flat_ms": "for every step"}
 
 
 class Rates(click.ParamType):  # type: ignore[type-arg]
@@ -55,7 +50,7 @@ drafting_options = options.stack(
         "--draft-ms",
         type=options.FiniteRange(min=0),
         metavar="MS",
-        help="Of the drafter for each drafted token [default: what is known of it].",
+        help="Of the trained drafter for each drafted token [default: what is known of it].",
     ),
     click.option(
         "--flat-ms",
@@ -81,26 +76,3 @@ def acceptance_given(values: Mapping[str, Any]) -> tuple[float, ...]:
             "was measured with"
         )
     return chain_acceptance(length, max(ks))
-
-
-def drafting_given(values: Mapping[str, Any], engine: str | None, drafter: str) -> DraftingCost | None:
-    """What was given, and for the rest what is known of the drafter; None where nothing was given.
-
-    A flat cost that is given is all of it: drafted steps have none of their own besides.
-    """
-    from breakeven.cost.drafting import drafting_cost
-    from breakeven.interval import Interval
-
-    flat = values["flat_ms"]
-    given = {
-        "token_s": values["draft_ms"],
-        "step_s": flat,
-        "drafted_step_s": None if flat is None else 0.0,
-    }
-    changes = {name: Interval(ms / 1e3, ms / 1e3, ms / 1e3) for name, ms in given.items() if ms is not None}
-    if not changes:
-        return None
-    said = [f"{values[name]:g} ms {of}" for name, of in _DRAFTING_WORDS.items() if values[name] is not None]
-    known = drafting_cost(engine, drafter)
-    rest = "" if len(changes) == len(given) else f"; the rest: {known.source}"
-    return replace(known, **changes, source=f"As given, for every drafter: {' and '.join(said)}{rest}")

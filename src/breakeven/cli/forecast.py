@@ -14,7 +14,7 @@ import click
 from breakeven.cli import options
 from breakeven.cli.cost_options import ChosenCost, choose_cost, cost_options
 from breakeven.cli.drafter_options import Numbers, Ranges
-from breakeven.cli.drafting_options import acceptance_given, drafting_given, drafting_options
+from breakeven.cli.drafting_options import acceptance_given, drafting_options
 from breakeven.cli.output import stdout
 from breakeven.cli.record import (
     check_page,
@@ -32,7 +32,7 @@ from breakeven.errors import UsageError
 if TYPE_CHECKING:
     from breakeven.forecast.prefill import Prefill
     from breakeven.forecast.records import Forecast
-    from breakeven.forecast.run import Terms
+    from breakeven.forecast.terms import Terms
     from breakeven.replay.grid import Setting
     from breakeven.replay.sources import Source
     from breakeven.trace.run import Run
@@ -133,7 +133,7 @@ def _of_heads(values: Mapping[str, Any]) -> Forecast:
     refuse(values, OF_A_RECORD, "{} is of a replay: name a RECORD too, such as a run's folder")
     chosen = choose_cost(values)
     engine = values["engine"] or chosen.engine
-    made = forecast_heads(_terms(values, chosen, engine, values["method"]))
+    made = forecast_heads(_terms(values, chosen, engine))
     return replace(made, warnings=(*chosen.warnings, *made.warnings))
 
 
@@ -146,21 +146,19 @@ def _of_record(path: Path, values: Mapping[str, Any]) -> Forecast:
         chosen = choose_cost(values, run)
         _name_engine(source, values["engine"] or source.origin.engine or chosen.engine)
         grid = _grid(values, source.origin.engine)
-        terms = _terms(values, chosen, source.origin.engine, grid[0][0])
+        terms = _terms(values, chosen, source.origin.engine)
         refuse_random_prompts(source)
         say_how_fast([name for name, _ in grid])
-        cells = (len(grid) + len({settings.get("k") for _, settings in grid})) * len(terms.concurrencies)
-        with shown("settings × concurrencies forecast", cells) as advance:
-            made = forecast_source(
-                source,
-                terms,
-                grid,
-                _prefill(values, run, chosen),
-                concurrency=_own_concurrency(run, terms),
-                first_token=values["first_token"],
-                jobs=values["jobs"],
-                progress=advance,
-            )
+        made = forecast_source(
+            source,
+            terms,
+            grid,
+            _prefill(values, run, chosen),
+            concurrency=_own_concurrency(run, terms),
+            first_token=values["first_token"],
+            jobs=values["jobs"],
+            phase=shown,
+        )
     return replace(made, warnings=(*chosen.warnings, *made.warnings))
 
 
@@ -179,9 +177,9 @@ def _name_engine(source: Source, engine: str | None) -> None:
     source.origin = replace(source.origin, engine=engine)
 
 
-def _terms(values: Mapping[str, Any], chosen: ChosenCost, engine: str | None, drafter: str) -> Terms:
-    from breakeven.forecast.run import KS as HEAD_KS
-    from breakeven.forecast.run import Terms
+def _terms(values: Mapping[str, Any], chosen: ChosenCost, engine: str | None) -> Terms:
+    from breakeven.forecast.terms import KS as HEAD_KS
+    from breakeven.forecast.terms import Terms
 
     if max(values["concurrencies"]) > MOST_CONCURRENCY:
         raise UsageError(f"--concurrency {max(values['concurrencies'])}: type {MOST_CONCURRENCY} at most")
@@ -190,12 +188,17 @@ def _terms(values: Mapping[str, Any], chosen: ChosenCost, engine: str | None, dr
         chosen.words,
         values["concurrencies"],
         chosen.geometry,
-        drafting_given(values, engine, drafter),
+        _seconds(values["flat_ms"]),
+        _seconds(values["draft_ms"]),
         values["method"],
         tuple(sorted(values["ks"])) if values["ks"] else HEAD_KS,
         acceptance_given(values),
         engine,
     )
+
+
+def _seconds(ms: float | None) -> float | None:
+    return None if ms is None else ms / 1e3
 
 
 def _prefill(values: Mapping[str, Any], run: Run | None, chosen: ChosenCost) -> Prefill:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import median
 
 from breakeven.interval import Interval
@@ -21,6 +21,21 @@ class DraftingCost:
     """Of the drafter, for each token of a draft: made one after another, for all sequences at once."""
     source: str
     """Where the figures come from, in a sentence."""
+
+    def with_given(self, flat_s: float | None = None, token_s: float | None = None) -> DraftingCost:
+        """With seconds that somebody knows. A flat cost is all of it: drafted steps have none besides."""
+        found = self
+        if flat_s is not None:
+            given, said = _exactly(flat_s), f"{flat_s * 1e3:g} ms for every step, as given"
+            found = replace(found, step_s=given, drafted_step_s=_NOTHING, source=f"{said}; {found.source}")
+        if token_s is not None:
+            said = f"{token_s * 1e3:g} ms for each drafted token, as given"
+            found = replace(found, token_s=_exactly(token_s), source=f"{said}; {found.source}")
+        return found
+
+
+def _exactly(seconds: float) -> Interval:
+    return Interval(seconds, seconds, seconds)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +58,7 @@ FITTED_HEADS = (
 )
 """All that there are: benchmarks/results/published.json, drafter_ms_per_token."""
 
-_NOTHING = Interval(0.0, 0.0, 0.0)
+_NOTHING = _exactly(0.0)
 FLAT_S = Interval(0.5e-3, 0.0, 1.3e-3)
 """Of a drafted step whatever its window: rejection sampling, and preparing the input of two models. The step
 times of vllm#20780 are linear in the window and start 0.6 and 1.3 ms above the plain step. Chosen with sight

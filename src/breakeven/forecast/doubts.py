@@ -23,8 +23,8 @@ def doubts(requests: Requests, concurrencies: Sequence[int]) -> list[str]:
     ruled = next((c for c in concurrencies if steps.max() * c > MOST_OF_ALL * steps.sum()), None)
     if ruled is not None and len(steps) > 1:
         said.append(
-            f"from concurrency {ruled} on, the longest output ({count(int(steps.max()), 'token')}) is decoded "
-            "for over half of the time that the record takes: throughput there is that of a batch that "
-            "drains; a record with more requests would tell more"
+            f"from concurrency {ruled} on, the longest output ({count(int(steps.max()), 'token')}) is "
+            "decoded for over half of the time that the record takes: throughput there is that of a batch "
+            "that drains; a record with more requests would tell more"
         )
     return said

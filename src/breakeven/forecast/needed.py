@@ -60,6 +60,18 @@ def _needed(k: int, concurrency: int, step: Interval) -> Needed:
     return Needed(k, concurrency, lengths)
 
 
+def check_acceptance(rates: Sequence[float]) -> None:
+    """Raises UsageError for a rate by position outside 0 to 1, or above the one before."""
+    for place, rate in enumerate(rates):
+        if not 0 <= rate <= 1:
+            raise UsageError(f"an acceptance of {rate:g} at position {place + 1}: give shares from 0 to 1")
+        if place and rate > rates[place - 1]:
+            raise UsageError(
+                f"acceptance rises to {rate:g} at position {place + 1}: give the share of all steps that "
+                "accept each position, as engines print it, which never rises"
+            )
+
+
 def given_rows(
     acceptance: Sequence[float],
     method: str,
@@ -72,16 +84,8 @@ def given_rows(
     """Windows 1 … len(acceptance) of a drafter with these acceptance rates by position.
 
     `acceptance[i]` is the share of steps that accept token i of the draft, so that a window of k gives 1 + Σ
-    of the first k tokens a step. Raises UsageError for one outside 0 to 1, or above the one before.
+    of the first k tokens a step.
     """
-    for place, rate in enumerate(acceptance):
-        if not 0 <= rate <= 1:
-            raise UsageError(f"an acceptance of {rate:g} at position {place + 1}: give shares from 0 to 1")
-        if place and rate > acceptance[place - 1]:
-            raise UsageError(
-                f"acceptance rises to {rate:g} at position {place + 1}: give the share of all steps that "
-                "accept each position, as engines print it, which never rises"
-            )
     tokens = [1 + total for total in accumulate(acceptance)]
     rows = []
     for k, per_step in enumerate(tokens, 1):

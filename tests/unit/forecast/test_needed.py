@@ -3,7 +3,7 @@
 import pytest
 
 from breakeven.errors import UsageError
-from breakeven.forecast.needed import given_rows, needed
+from breakeven.forecast.needed import check_acceptance, given_rows, needed
 from tests.unit.forecast.costs import FREE, Line, drafting
 
 
@@ -34,4 +34,4 @@ def test_needed_grows_with_the_batch():
 )
 def test_impossible_acceptance(rates, says):
     with pytest.raises(UsageError, match=says):
-        given_rows(rates, "eagle3", "vllm", Line(), FREE, [1], 0)
+        check_acceptance(rates)
