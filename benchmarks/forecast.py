@@ -15,6 +15,7 @@ baseline TPOT / candidate TPOT, the geometric mean over prompts.
 from __future__ import annotations
 
 import argparse
+import sys
 import tempfile
 import time
 from collections import defaultdict
@@ -91,7 +92,7 @@ def size_of(quick: bool, repeats: int | None, max_tokens: int | None) -> Size:
     whole = load_set("default")
     workload = replace(whole, prompts=whole.prompts[::QUICK_STRIDE]) if quick else whole
     workload = replace(workload, prompts=tuple(replace(one, max_tokens=None) for one in workload.prompts))
-    return Size(workload, max_tokens or (64 if quick else 128), repeats or (2 if quick else 4), quick)
+    return Size(workload, max_tokens or (64 if quick else 96), repeats or (2 if quick else 3), quick)
 
 
 def settings_of(k: int) -> dict[str, int]:
@@ -105,6 +106,11 @@ def candidate(k: int) -> LlamaSettings:
         return baseline_settings()
     flags = make_drafter(DRAFTER, settings_of(k)).flags()
     return LlamaSettings.parse(f"{baseline_settings().flags()} {flags}")
+
+
+def tell(what: str) -> None:
+    """How far it is; the table comes at the end."""
+    print(f"{time.strftime('%H:%M:%S')} {what}", file=sys.stderr, flush=True)
 
 
 async def calibrated(model: Path, moe: bool, most: int, size: Size, out: Path) -> Calibration:
@@ -138,6 +144,7 @@ def in_turn(sides: Sequence[int], size: Size) -> Iterator[tuple[int, Request]]:
     """All sides for each prompt, another one first each time, and every second time backwards."""
     turn = count()
     for repeat in range(size.repeats):
+        tell(f"repeat {repeat + 1} of {size.repeats}")
         for prompt in size.workload.prompts:
             i = next(turn)
             order = (*sides[i // 2 % len(sides) :], *sides[: i // 2 % len(sides)])
@@ -230,6 +237,7 @@ def one_model(name: str, windows: Sequence[int], size: Size, folder: Path) -> di
     """The curve, the run, the forecast, and what was measured."""
     model, out = resolve(name), folder / name
     most = max(LEAST_SEQUENCES, max(windows) + 1)
+    tell(f"{name}: the curve, then {size.repeats} repeats")
     calibration = loop.run(calibrated(model, MODELS[name], most, size, out))
     traces = loop.run(measured(model, windows, size, out))
     made = forecast(out / "run", calibration, windows)

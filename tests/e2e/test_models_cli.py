@@ -43,7 +43,7 @@ def test_upcycle_and_path(cache: Path, tiny_model: Path, tmp_path: Path) -> None
     assert made.returncode == 0
     answer = json.loads(made.stdout)
     assert answer["path"] == str(out) and answer["size_bytes"] == out.stat().st_size
-    assert "routing is random, not learned" in made.stderr
+    assert "Routing is random, not learned." in made.stderr
     again = models(cache, *words)
     assert again.returncode == 2 and "--force to replace it" in again.stderr
     assert models(cache, *words, "--force").returncode == 0

@@ -274,7 +274,7 @@ def test_where_no_page_can_be_is_known_before_the_record_is_read(tmp_path: Path)
     record.write_text("no record")
     for target in (tmp_path, tmp_path / "missing" / "page.html", record):
         message = breakeven("replay", record, *NGRAM, "--html", target).refused(2, f"--html {target}: ")
-        assert message.endswith("type --html sweep.html")
+        assert message.endswith("type --html replay.html")
     assert record.read_text() == "no record"
 
 

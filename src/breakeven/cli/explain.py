@@ -12,14 +12,16 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from breakeven.cli import options
-from breakeven.cli.cost_options import model_options, modelled_of
+from breakeven.cli.cost_options import choose_cost, model_options, modelled_of
 from breakeven.cli.output import stdout
 from breakeven.cli.record import check_page, written
 from breakeven.errors import UsageError
 
 if TYPE_CHECKING:
+    from breakeven.cost.step import StepCost
     from breakeven.explain.case import Case
     from breakeven.explain.records import Observation
+    from breakeven.trace.run import Run
     from breakeven.trial.result import TrialResult
 
 METHODS = ("ngram", "ngram_gpu", "suffix", "draft_model", "eagle", "eagle3", "mtp", "medusa")
@@ -105,6 +107,12 @@ class Profiled(click.ParamType):  # type: ignore[type-arg]
 @click.option("--acceptance", type=Share(), help="Accepted / drafted tokens [default: as counted, else any].")
 @click.option("--draft-share", type=Share(), help="Steps that draft / steps [default: as counted, else any].")
 @model_options
+@click.option(
+    "--calibration",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    help="What `breakeven calibrate` measured of the baseline [default: verifying is modelled].",
+)
 @click.option("--context", type=options.FiniteRange(min=0), default=0, help="Tokens in the cache, mean.")
 @click.option(
     "--concurrency", type=click.IntRange(min=1), help="Requests in flight [default: 1, or the runs']."
@@ -128,12 +136,13 @@ def explain(record: tuple[Path, ...], **values: Any) -> None:
 
     \b
     breakeven explain runs/trial-20260101-120000 --k 5 --model kimi-k2.5 --hardware rtx-pro-6000-ws --tp 8
-    breakeven explain runs/before runs/after --k 3 --method eagle3 --model qwen3-8b --hardware h100-sxm
+    breakeven explain runs/before runs/after --k 3 --method eagle3 --model qwen3-8b --hardware h100-sxm \\
+        --calibration calibration.json
     breakeven explain --speeds 62.6,46.4 --acceptance 17-31% --k 5 --model llama-3.1-8b --hardware h100-sxm
     """
     from breakeven.explain.explain import explain as explained
 
-    check_page(values["html"], record)
+    check_page(values["html"], [*record, values["calibration"]])
     made = explained(_case(record, values))
     report = None
     if values["html"]:
@@ -158,6 +167,7 @@ class _Observed:
     engine: str | None = None
     version: str | None = None
     concurrency: int | None = None
+    baseline: Run | None = None
 
 
 def _case(record: tuple[Path, ...], values: Mapping[str, Any]) -> Case:
@@ -168,7 +178,8 @@ def _case(record: tuple[Path, ...], values: Mapping[str, Any]) -> Case:
     for name in ("model", "hardware"):
         if values[name] is None:
             raise UsageError(_both(values))
-    modelled = modelled_of({**values, "reuse": None})
+    modelled = modelled_of(values)
+    measured, doubts = _measured(values, seen.baseline)
     return Case(
         model=values["model"],
         geometry=modelled.geometry,
@@ -185,7 +196,18 @@ def _case(record: tuple[Path, ...], values: Mapping[str, Any]) -> Case:
         reuse=values["reuse"] or REUSE,
         settings=settings,
         profiled_s=dict(values["profiled"]),
+        measured=measured,
+        doubts=doubts,
     )
+
+
+def _measured(values: Mapping[str, Any], baseline: Run | None) -> tuple[StepCost | None, tuple[str, ...]]:
+    """The cost of a step where it was calibrated, and what qualifies it; the hardware is for the causes."""
+    if values["calibration"] is None:
+        return None, ()
+    others = dict.fromkeys(("hardware", "tp", "ep", "step_ms"))
+    chosen = choose_cost({**values, **others}, baseline)
+    return chosen.cost, chosen.warnings
 
 
 def _both(values: Mapping[str, Any]) -> str:
@@ -250,8 +272,8 @@ def _of_runs(record: tuple[Path, ...], values: Mapping[str, Any]) -> _Observed:
     from breakeven.trace.run import load_run
 
     result = _result(record)
-    runs = [load_run(side.run_dir).meta for side in (result.baseline, result.candidate)]
-    models = [meta.model for meta in runs]
+    baseline, candidate = (load_run(side.run_dir) for side in (result.baseline, result.candidate))
+    models = [run.meta.model for run in (baseline, candidate)]
     if models[0] != models[1]:
         raise UsageError(
             f"the runs are of different models, {models[0]} and {models[1]}: measure the same one twice"
@@ -263,10 +285,8 @@ def _of_runs(record: tuple[Path, ...], values: Mapping[str, Any]) -> _Observed:
         values["acceptance"],
         values["draft_share"],
     )
-    candidate = runs[1]
-    return _Observed(
-        observations, candidate.server.engine, candidate.server.version, candidate.schedule.concurrency
-    )
+    server, schedule = candidate.meta.server, candidate.meta.schedule
+    return _Observed(observations, server.engine, server.version, schedule.concurrency, baseline)
 
 
 def _result(record: tuple[Path, ...]) -> TrialResult:

@@ -19,7 +19,7 @@ from breakeven.errors import UsageError
 from breakeven.models import cache
 from breakeven.models.cache import Cached
 from breakeven.models.resolve import Watch, quiet, resolve, verify
-from breakeven.models.upcycle import upcycle
+from breakeven.models.upcycle import RANDOM_ROUTING, upcycle
 from breakeven.report.model_terminal import model_json, print_model
 from breakeven.report.progress import progress
 from breakeven.units import size
@@ -28,9 +28,6 @@ from breakeven.workload.prompts import Workload
 
 if TYPE_CHECKING:
     from breakeven.cost.routing import RoutingTrace
-
-UPCYCLED = "Routing is random, not learned."
-"""What `upcycle` writes into the description of a model."""
 
 
 @click.group()
@@ -163,7 +160,7 @@ def upcycle_model(
         if out.exists() and out.samefile(source):
             raise UsageError(f"{out} is the model itself: type another --out")
         upcycle(source, out, experts, top_k, seed, quantise, watch(f"making {out.name}"))
-    click.echo("routing is random, not learned: this model shows cost, not quality", err=True)
+    click.echo(f"{RANDOM_ROUTING} This model shows cost, not quality.", err=True)
     _say_path(spec, out, as_json)
 
 
@@ -213,7 +210,7 @@ def _routing_of(spec: str, model: Path, workload: Workload, tokens: int) -> Rout
     prompts = [prompt.messages or () for prompt in workload.prompts]
     with progress("routing, tokens", tokens * len(prompts), stderr()) as ticker:
         routed = record_routing(model, prompts, tokens, ticker.advance)
-    is_random = UPCYCLED in routed.description
+    is_random = RANDOM_ROUTING in routed.description
     return RoutingTrace(routed.experts, routed.lengths, routed.count, spec, is_random)
 
 

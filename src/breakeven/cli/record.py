@@ -78,9 +78,10 @@ def shown(what: str, total: int | None) -> Iterator[Callable[[int], None]]:
 def check_page(page: Path | None, inputs: Sequence[Path | None]) -> None:
     """Raises UsageError for an --html that cannot be written, before any work is done for it."""
     if page is not None:
-        from breakeven.report.replay_target import check_target
+        from breakeven.report.replay_target import PAGE, check_target
 
-        check_target(page, [path for path in inputs if path is not None])
+        example = f"{click.get_current_context().command.name}{PAGE}"
+        check_target(page, [path for path in inputs if path is not None], example)
 
 
 def written(

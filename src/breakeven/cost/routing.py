@@ -27,7 +27,6 @@ TOKENS = (1, 2, 3, 4, 6, 8, 12, 16)
 STANDARD_ERRORS = 2
 """Half an interval: it holds the truth of a normal estimate in 91 % of cases with 8 sequences, 95 % with many
 (Student's t with one degree of freedom less than there are sequences)."""
-RANDOM = "the router of this model is random, not learned: what it shows is not what a trained one would"
 _SURELY_ASLEEP = 1e-12
 """Least share of experts asleep, so that its logarithm is finite; it has next to no weight in the fit."""
 _RECORD = "type  breakeven models routing MODEL --out FILE.npz"

@@ -11,7 +11,7 @@ from typing import Any
 from breakeven.cost.geometry import Geometry
 from breakeven.cost.hardware import Hardware
 from breakeven.cost.modelled import PARTS, Modelled
-from breakeven.cost.step import Step
+from breakeven.cost.step import Step, StepCost
 from breakeven.errors import UsageError
 from breakeven.explain.records import Observation
 
@@ -45,6 +45,10 @@ class Case:
     """What the drafter was told, as its engine names it, such as {"prompt_lookup_max": 4}."""
     profiled_s: Mapping[str, float] = field(default_factory=dict)
     """Parts of the plain step that a profile gave, seconds by their name."""
+    measured: StepCost | None = None
+    """By the server's own concurrency curve; without it, the cost of verifying is modelled."""
+    doubts: tuple[str, ...] = ()
+    """What qualifies `measured`, each a sentence."""
 
     def __post_init__(self) -> None:
         if not 1 <= self.k <= MOST_K:

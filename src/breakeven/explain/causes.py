@@ -1,7 +1,7 @@
 """What could have slowed a candidate down: one function per cause, each a Finding or None.
 
 A cause looks at the case and at what its observations leave unexplained. Confidence is how likely it is that
-the cause is at work, and that it costs time here; `ms` is what it can take of a step, where a model tells.
+the cause is at work, and that it costs time here.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ Cause = Callable[[Case, Sequence[Explained]], Finding | None]
 
 
 def findings(case: Case, explained: Sequence[Explained]) -> tuple[Finding, ...]:
-    """All that apply, by confidence, then by the ms that they can explain."""
+    """All that apply, by confidence, then by the seconds of a step that they can explain."""
     found = [finding for cause in CAUSES if (finding := cause(case, explained)) is not None]
     order = ("high", "medium", "low")
-    return tuple(sorted(found, key=lambda one: (order.index(one.confidence), -(one.ms or (0.0, 0.0))[1])))
+    return tuple(sorted(found, key=lambda one: (order.index(one.confidence), -(one.step_s or (0.0, 0.0))[1])))
 
 
 def weights_do_not_fit(case: Case, explained: Sequence[Explained]) -> Finding | None:
@@ -48,7 +48,8 @@ def weights_do_not_fit(case: Case, explained: Sequence[Explained]) -> Finding | 
         f"{size(need)} of weights, {size(round(have))} of memory on {case.device}: the remainder would cross "
         "the host link at each step, which nothing here models",
         "high",
-        "grep -i offload CANDIDATE.log  # or give --tp and --hardware as they are",
+        "grep -i offload CANDIDATE.log",
+        "Weights are offloaded. If none are, --tp or --hardware is not what was measured.",
     )
 
 
@@ -68,7 +69,7 @@ def verification_too_dear(case: Case, explained: Sequence[Explained]) -> Finding
         f"{names}: verifying {drafted:g} tokens costs {low:.2f} to {high:.2f} plain steps, so a drafted step "
         f"pays from an acceptance rate of {share(low / drafted)} to {share(high / drafted)}",
         "high" if sure else "medium",
-        _what_pays(case),
+        *_what_pays(case),
         (worst.verify_s.low, worst.verify_s.high),
     )
 
@@ -85,11 +86,11 @@ def async_scheduling(case: Case, explained: Sequence[Explained]) -> Finding | No
     return Finding(
         "async_scheduling",
         "Async scheduling is off in the candidate only",
-        f"vLLM schedules asynchronously by default, and switches that off for {case.method}: a CPU part of "
-        "every step, drafted or not, is no longer hidden behind the GPU (vllm#31998)",
+        f"vLLM schedules asynchronously by default and switches that off for {case.method}: CPU work of every "
+        "step, drafted or not, is no longer hidden behind the GPU (vllm#31998)",
         "high" if by_default else "low",
-        "grep -i 'async scheduling' CANDIDATE.log  # `Async scheduling not supported with ngram-based "
-        "speculative decoding and will be disabled.`; a baseline with --no-async-scheduling tells its price",
+        "grep -i 'async scheduling' CANDIDATE.log",
+        "It is not supported and will be disabled. A baseline with --no-async-scheduling tells its price.",
     )
 
 
@@ -101,10 +102,11 @@ def cuda_graphs(case: Case, explained: Sequence[Explained]) -> Finding | None:
         "cuda_graphs",
         "CUDA graphs fall from FULL to PIECEWISE",
         "Where the attention backend cannot capture verify blocks of several tokens, vLLM gives up full "
-        "graphs, and each layer's attention is launched by the CPU at every step (vllm#44492, vllm#52218). "
-        "Graphs that were PIECEWISE in the baseline too rule this out, as with Triton MLA before vllm#42885",
+        "graphs: the CPU launches each layer's attention at every step (vllm#44492, vllm#52218)",
         "medium",
-        "grep -i cudagraph BASELINE.log CANDIDATE.log  # cudagraph_mode; `not supported with spec-decode`",
+        "grep -i cudagraph BASELINE.log CANDIDATE.log",
+        "The mode is FULL in the baseline only. PIECEWISE in both, as with Triton MLA before vllm#42885, "
+        "rules it out.",
     )
 
 
@@ -122,10 +124,11 @@ def mla_prefill(case: Case, explained: Sequence[Explained]) -> Finding | None:
     return Finding(
         "mla_prefill",
         "Verify blocks take the prefill path of latent attention (MLA)",
-        "Triton MLA decodes one token per sequence; a block of several is sent through the prefill path, "
-        f"which expands the whole cache of the sequence anew (vllm#52218){known} in arithmetic alone",
+        "Triton MLA decodes one token per sequence; a block of several takes the prefill path, which "
+        f"expands the whole cache of the sequence anew (vllm#52218){known} in arithmetic alone",
         "medium",
-        "grep -iE 'mla|attention backend' CANDIDATE.log  # then: is the slowdown larger at long context?",
+        "grep -iE 'mla|attention backend' CANDIDATE.log",
+        "The backend is Triton MLA, and the slowdown is larger at long context.",
         (0.0, at_context) if case.context_tokens else None,
     )
 
@@ -145,8 +148,9 @@ def drafter_time(case: Case, explained: Sequence[Explained]) -> Finding | None:
         f"{low * 1e3:.1f} to {high * 1e3:.1f} ms of a step that drafts {case.k} tokens, and "
         f"{cost.step_s.high * 1e3:.1f} ms at most of one that drafts none ({cost.source})",
         "low" if _is_lookup(case) else "medium",
-        "breakeven measure --url URL  # of the candidate with a window of 1: what goes with the "
-        "window is the drafter's or the verification's",
+        "breakeven measure --url URL",
+        "Of the candidate with a window of 1: what goes with the window is the drafter's or the "
+        "verification's.",
         (low, high),
     )
 
@@ -163,7 +167,9 @@ def lookup_only_longest(case: Case, explained: Sequence[Explained]) -> Finding |
         f"Setting prompt_lookup_max {longest} without prompt_lookup_min makes both {longest}. It explains a "
         "low draft share, and so a small gain; it costs no time by itself",
         "medium",
-        f"breakeven replay BASELINE_RUN --drafter vllm-ngram --k {case.k} --min-n 2 --max-n {longest}",
+        f"breakeven replay BASELINE_RUN --drafter vllm-ngram --k {case.k} --min-n {min(2, longest - 1)} "
+        f"--max-n {longest}",
+        "More steps draft, and enough of what they draft is accepted.",
     )
 
 
@@ -175,15 +181,16 @@ def steps_unlike(case: Case, explained: Sequence[Explained]) -> Finding | None:
     if slow.baseline_tpot_s / fast.baseline_tpot_s < FAR_APART:
         return None
     per_token_s = case.modelled.parts(Step(1, case.sequences, 1000))["kv"] / 1000
-    context = f"{apart_s / per_token_s:,.0f} more tokens of context" if per_token_s else "no context"
+    context = f"takes {apart_s / per_token_s:,.0f} tokens of context" if per_token_s else "no context does"
     return Finding(
         "steps_unlike",
         "The speeds hold more than decode steps",
         f"A plain step is the same work for every prompt but for its context; {slow.name} took "
-        f"{apart_s * 1e3:.1f} ms longer than {fast.name} without speculation, which would take {context}. "
+        f"{apart_s * 1e3:.1f} ms longer than {fast.name} without speculation, which {context}. "
         "Prefill within the time, tokens counted otherwise, or a busy machine would do it",
         "medium",
-        "breakeven measure --url URL --prompts PROMPTS  # counts tokens from usage, leaves out the prefill",
+        "breakeven measure --url URL --prompts PROMPTS",
+        "Plain steps are alike where tokens are those of usage and the prefill is left out.",
     )
 
 
@@ -206,8 +213,9 @@ def slow_all_reduce(case: Case, explained: Sequence[Explained]) -> Finding | Non
         "A hint for the baseline: AllReduce",
         f"{said}. A slow one makes every step longer, with speculation and without",
         "low",
-        f"all_reduce_perf -b {case.geometry.all_reduce_bytes(1):.0f} -e 131072 -f 2 -g {case.tp}"
-        "  # of nccl-tests; then NCCL_P2P_LEVEL, NCCL_PROTO, NCCL_ALGO",
+        f"all_reduce_perf -b {case.geometry.all_reduce_bytes(1):.0f} -e 131072 -f 2 -g {case.tp}",
+        f"Of nccl-tests: {best / calls * 1e6:.0f} µs at this size, or more. Settings to try are "
+        "NCCL_P2P_LEVEL, NCCL_PROTO and NCCL_ALGO.",
         excess,
     )
 
@@ -230,12 +238,12 @@ def memory_bytes(case: Case) -> float | None:
     return None if case.hardware.memory_gib is None else case.tp * case.hardware.memory_gib * 2**30
 
 
-def _what_pays(case: Case) -> str:
-    """The command that tells which window would do better, or what a trained head must reach."""
+def _what_pays(case: Case) -> tuple[str, str]:
+    """Command and check that tell which window would do better, or what a trained head must reach."""
     if _is_lookup(case):
-        return "breakeven replay BASELINE_RUN --sweep  # windows and n-grams that are accepted more often"
+        return "breakeven replay BASELINE_RUN --sweep", "Another window or n-gram is accepted more often."
     where = f"--model {case.model} --hardware {case.hardware.name} --tp {case.tp}"
-    return f"breakeven forecast {where}  # the acceptance that each window needs"
+    return f"breakeven forecast {where}", "A window needs no more acceptance than the head has."
 
 
 def _is_lookup(case: Case) -> bool:

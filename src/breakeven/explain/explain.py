@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from breakeven.cost.step import StepCost
 from breakeven.explain.case import Case
 from breakeven.explain.causes import findings
 from breakeven.explain.explained import explain_one
@@ -17,6 +18,8 @@ SMALL_S = 0.05e-3
 """Of a step: a negative rest below it is rounding."""
 MOST_REST = 0.6
 """Of a plain step, that the model may leave without a word: it may be low by a factor of 2.4 (its HIGH)."""
+UNLIKE_CURVE = 1.2
+"""Plain step / that of the calibration, or the other way round, that need a reason."""
 
 
 def explain(case: Case) -> Explanation:
@@ -42,6 +45,26 @@ def _warnings(case: Case, explained: tuple[Explained, ...]) -> Iterator[str]:
             f"{case.sequences} sequences per step: a request that ends early leaves a smaller batch, "
             "so the plain step is a mean over batches"
         )
+    if case.measured is None:
+        yield from _model_warnings(case, explained)
+    else:
+        yield from case.doubts
+        yield from _curve_warnings(case, case.measured)
+
+
+def _curve_warnings(case: Case, measured: StepCost) -> Iterator[str]:
+    drafted = max(case.draft_tokens(one) for one in case.observations)
+    yield from measured.warnings(case.step(drafted))
+    curve_s = measured.seconds(case.plain_step).estimate
+    for one in case.observations:
+        if not 1 / UNLIKE_CURVE <= one.baseline_tpot_s / curve_s <= UNLIKE_CURVE:
+            yield (
+                f"{one.name}: the plain step took {one.baseline_tpot_s * 1e3:.1f} ms, and "
+                f"{curve_s * 1e3:.1f} ms where it was calibrated: is it the same server, at as much context?"
+            )
+
+
+def _model_warnings(case: Case, explained: tuple[Explained, ...]) -> Iterator[str]:
     modelled_s = sum(case.modelled.parts(case.plain_step).values())
     for one in explained:
         name, plain_s = one.observation.name, one.observation.baseline_tpot_s

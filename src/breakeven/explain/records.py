@@ -103,9 +103,11 @@ class Finding:
     evidence: str
     confidence: Literal["high", "medium", "low"]
     next_command: str
-    """What settles it."""
-    ms: tuple[float, float] | None = None
-    """Of a step, where the model can tell."""
+    """What to type to settle it; empty where nothing need be typed."""
+    check: str
+    """What to look for in what that says, a sentence."""
+    step_s: tuple[float, float] | None = None
+    """Seconds of a step that it can take, at least and at most; None where no model tells."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,21 +29,22 @@ def distinct_experts_alone(case: Case, slower: Sequence[Explained]) -> Finding |
         return None
     one = min(slower, key=lambda one: _needed(case, one) / one.verify_s.high)
     drafted = case.draft_tokens(one.observation)
-    added = next(part.added_s for part in one.parts if part.name == EXPERTS)
+    added = next((part.added_s for part in one.parts if part.name == EXPERTS), None)
+    adds = "" if added is None else f", which adds {_range_ms(added.low, added.high)}"
     few, many = distinct_range(case, drafted)
     plain = one.observation.baseline_tpot_s
     return Finding(
         "distinct_experts",
         "Distinct experts as the sole cause",
         f"{1 + drafted:g} tokens wake {few:.0f} to {many:.0f} of {experts.count} experts per layer instead "
-        f"of {experts.top_k}, which adds {_range_ms(added.low, added.high)}. All of verifying adds "
+        f"of {experts.top_k}{adds}. All of verifying adds "
         f"{_range(one.verify_s.low / plain, one.verify_s.high / plain)} plain steps, and a drafted step "
         f"breaks even at {_break_even(slower)}. To be as slow as it was by that alone, "
         f"{one.observation.name}, the nearest, would need {_needed(case, one) * 1e3:.1f} ms at every step, "
         f"and has {one.verify_s.high * 1e3:.1f} at most",
         "high",
-        f"breakeven calibrate URL  # the baseline's step with {1 + drafted:g} sequences is an upper bound",
-        (added.low, added.high),
+        *_measured_bound(case, drafted),
+        None if added is None else (added.low, added.high),
     )
 
 
@@ -61,7 +62,8 @@ def weights_over_the_link(case: Case, slower: Sequence[Explained]) -> Finding | 
         f" cross, {size(round(case.geometry.all_reduce_bytes(1)))} per token in each of "
         f"{case.geometry.all_reduce_calls()} calls",
         "high",
-        "grep -i offload CANDIDATE.log  # must name no weights",
+        "grep -i offload CANDIDATE.log",
+        "No weights are named.",
     )
 
 
@@ -80,11 +82,20 @@ def low_acceptance(case: Case, slower: Sequence[Explained]) -> Finding | None:
         f"A drafted step pays from an acceptance rate of {share(max(enough))} even where verifying costs the "
         f"most, and at least {share(min(low for low, _ in rates))} were accepted",
         "high",
-        "breakeven measure --url URL  # of the candidate: keeps the acceptance of each prompt",
+        "breakeven measure --url URL",
+        "Of the candidate: each prompt is accepted as often as that.",
     )
 
 
 EXCUSES: tuple[Excuse, ...] = (distinct_experts_alone, weights_over_the_link, low_acceptance)
+
+
+def _measured_bound(case: Case, drafted: float) -> tuple[str, str]:
+    """Command and check."""
+    if case.measured is not None:
+        return "", "The curve of the calibration is an upper bound for experts."
+    step = f"The baseline's step with {1 + drafted:g} sequences"
+    return "breakeven calibrate URL", f"{step} is an upper bound of one that verifies {drafted:g} tokens."
 
 
 def _needed(case: Case, one: Explained) -> float:

@@ -22,10 +22,10 @@ def _unknown(case: Case) -> Iterator[tuple[str, str]]:
     if not case.context_tokens:
         yield (
             "context_tokens",
-            "how many tokens the cache held, taken as 0: type  --context N  with the mean over steps, "
-            "which is the prompt and half the reply",
+            "taken as 0: type  --context N  with the mean over steps, the prompt and half the reply",
         )
-    yield "verify_ms", _verify_words(case)
+    if case.measured is None:
+        yield "verify_ms", _verify_words(case)
 
 
 def _is_open(bounds: tuple[float, float] | None) -> bool:
@@ -34,17 +34,17 @@ def _is_open(bounds: tuple[float, float] | None) -> bool:
 
 def _counts(engine: str | None) -> str:
     extra = (
-        " (of vLLM, vllm:spec_decode_num_drafts_total of /metrics; for counts of each request, serve a vLLM "
-        "that has them with  --enable-per-request-metrics --per-request-spec-decode-metrics detailed)"
+        "; for those of each request serve vLLM with  --enable-per-request-metrics "
+        "--per-request-spec-decode-metrics detailed"
         if engine == "vllm"
         else ""
     )
-    return f"type  breakeven measure --url URL  on the candidate, which keeps what the server counts{extra}"
+    return f"type  breakeven measure --url URL  on the candidate, which keeps the server's counts{extra}"
 
 
 def _verify_words(case: Case) -> str:
     bound = ", as an upper bound for experts" if case.geometry.experts else ""
     return (
-        f"what verifying costs is modelled: type  breakeven calibrate URL  on the baseline, whose step with "
-        f"{case.k + 1} sequences stands for one that verifies {case.k} drafted tokens{bound}; no restart"
+        "modelled: type  breakeven calibrate URL  on the baseline, without a restart, and give its file as "
+        f"--calibration; a step of {case.k + 1} sequences stands for one that verifies {case.k} tokens{bound}"
     )

@@ -5,12 +5,13 @@ from __future__ import annotations
 from breakeven.cost.anchored import Anchored
 from breakeven.cost.coverage import distinct_experts
 from breakeven.cost.modelled import Modelled
+from breakeven.cost.step import StepCost
 from breakeven.explain.case import Case
 from breakeven.explain.records import Part
 from breakeven.interval import Interval
 from breakeven.units import size
 
-ALL_REDUCE, EXPERTS, REST = "all_reduce", "experts", "rest"
+ALL_REDUCE, EXPERTS, REST, STEP = "all_reduce", "experts", "rest", "step"
 
 
 def waterfall(case: Case, plain_s: float, drafted: float) -> tuple[Part, ...]:
@@ -20,13 +21,24 @@ def waterfall(case: Case, plain_s: float, drafted: float) -> tuple[Part, ...]:
     that was profiled keeps its measured seconds, and the rest takes the difference: below 0 it says that the
     other parts are modelled too dear. What is added has a range over the reuse of experts, and over the two
     figures that there are for AllReduce (see `least_all_reduce_s`); the model's own error is not in it.
+    Where the cost was measured there is one part, the step.
     """
+    if case.measured is not None:
+        return (_measured_step(case, case.measured, plain_s, drafted),)
     dear, cheap = (_parts(model, case, plain_s, drafted) for model in _models(case))
     plain = _with_profile(case, dear[0])
     return tuple(
         Part(name, seconds, _added(case, name, drafted, dear, cheap), source_of(case, name, drafted))
         for name, seconds in plain.items()
     )
+
+
+def _measured_step(case: Case, measured: StepCost, plain_s: float, drafted: float) -> Part:
+    """What is added has the interval of the ratio; it is never below 0, as more tokens take no less time."""
+    ratio = measured.relative(case.step(drafted), case.plain_step)
+    added = (plain_s * max(end - 1, 0.0) for end in (ratio.estimate, ratio.low, ratio.high))
+    tokens = f"{case.step(drafted).batch_tokens:g} tokens instead of {case.sequences}"
+    return Part(STEP, plain_s, Interval(*added), f"{tokens} on the concurrency curve of the calibration")
 
 
 def verify_cost(parts: tuple[Part, ...]) -> Interval:
@@ -129,5 +141,5 @@ def _all_reduce_words(case: Case, drafted: float) -> str:
     calls = f"{geometry.all_reduce_calls()} calls of {size(round(before))} → {size(round(after))}"
     rate = f"{link.gb_per_s:g} GB/s per device" if link.gb_per_s else "no known rate"
     known = case.tp in link.all_reduce_us
-    most = f"the curve measured among {case.tp} of them" if known else "latency and half that rate"
-    return f"{calls}: at least by bandwidth alone ({rate}), at most by {most}"
+    most = f"the curve measured among {case.tp}" if known else "latency and half that rate"
+    return f"{calls}: by bandwidth alone ({rate}) to {most}"

@@ -24,6 +24,8 @@ from breakeven.models.files import Progress, commit, need_space, part_of, silent
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+RANDOM_ROUTING = "Routing is random, not learned."
+"""Said of every upcycled model, in its description too: by that it is known again."""
 EXPERT_LIMIT = 512
 """LLAMA_MAX_EXPERTS of llama.cpp's src/llama-hparams.h."""
 
@@ -211,7 +213,7 @@ def _header(gguf: Any, reader: Any, part: Path, source: Path, experts: int, top_
     writer.add_name(f"{name} {experts}x top-{top_k}, random routing")
     writer.add_description(
         f"Made from {source.name}: {experts} identical experts, of which a random router picks {top_k} for "
-        "each token. Routing is random, not learned."
+        f"each token. {RANDOM_ROUTING}"
     )
     writer.add_expert_count(experts)
     writer.add_expert_used_count(top_k)

@@ -59,7 +59,7 @@ def _words(explanation: Explanation) -> dict[str, Any]:
         "heading": line(words.heading(explanation), 300),
         "answer": line(words.answer(explanation), 1000),
         "left_over": [line(sentence, 1000) for sentence in left_over if sentence],
-        "verifying": words.verify_sentence(explanation.explained),
+        "verifying": words.verify_sentence(explanation),
         "unknown": [(line(name, 100), line(how, 1000)) for name, how in words.notes(explanation)],
         "notes": [line(note, 1000) for note in dict.fromkeys(explanation.warnings)],
         "definitions": EXPLAIN_DEFINITIONS,
@@ -135,6 +135,7 @@ class FindingRow:
     confidence: str
     ms: str
     next_command: str
+    check: str
 
 
 def _findings(findings: Sequence[Finding]) -> list[FindingRow]:
@@ -143,8 +144,9 @@ def _findings(findings: Sequence[Finding]) -> list[FindingRow]:
             line(one.title, 300),
             line(one.evidence, 1000),
             one.confidence,
-            ABSENT if one.ms is None else " to ".join(map(words.signed_ms, one.ms)),
+            ABSENT if one.step_s is None else " to ".join(map(words.signed_ms, one.step_s)),
             line(one.next_command, 1000),
+            line(one.check, 1000),
         )
         for one in findings
     ]

@@ -83,16 +83,20 @@ def _prediction(each: Prediction) -> dict[str, Any]:
 
 
 def _finding(finding: Finding) -> dict[str, Any]:
-    ms = None if finding.ms is None else {"low": _ms(finding.ms[0]), "high": _ms(finding.ms[1])}
-    return {
+    span = finding.step_s
+    ms = None if span is None else {"low": _ms(span[0]), "high": _ms(span[1])}
+    command = finding.next_command or None
+    why = {"next_command": "nothing need be typed", "ms": "no model tells how long it takes"}
+    values = {
         "id": finding.id,
         "title": finding.title,
         "evidence": finding.evidence,
         "confidence": finding.confidence,
-        "next_command": finding.next_command,
+        "next_command": command,
+        "check": finding.check,
         "ms": ms,
-        "absent": {"ms": "no model tells how long it takes"} if ms is None else {},
     }
+    return {**values, "absent": {key: said for key, said in why.items() if values[key] is None}}
 
 
 def _interval_ms(interval: Interval) -> dict[str, float]:

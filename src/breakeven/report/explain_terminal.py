@@ -26,13 +26,13 @@ INDENT = "   "
 
 def print_explanation(made: Explanation, console: Console, report: str | None = None) -> None:
     """The answer, what it is made of, what could cause the rest, and what is not known."""
-    say(console, line(words.heading(made), 300), "bold", wrap=False)
-    console.print()
     say(console, words.answer(made), "bold")
     for sentence in (words.unexplained_sentence(made), words.explained_sentence(made)):
         if sentence:
             say(console, line(sentence, 1000), "bold")
+    say(console, words.verify_sentence(made))
     console.print()
+    say(console, line(words.heading(made), 300), wrap=False)
     _print_waterfall(made, console)
     _print_observations(made.explained, console)
     _print_findings("What could cause the rest, most telling first", made.findings, console)
@@ -58,10 +58,11 @@ def _print_waterfall(made: Explanation, console: Console) -> None:
     grid.add_row(*map(Text, _sum_cells(made)), style="bold")
     console.print(grid)
     if len(made.explained) > 1:
-        say(console, "The mean plain step; only the rest differs between those below", "dim")
+        say(console, "The plain step is the mean of those below", "dim")
     if not wide:
         for part in parts:
-            say(console, f"{_name(part)}: {part.source}", "dim")
+            if part.added_s.high > 0:
+                say(console, f"{_name(part)}: {part.source}", "dim")
     console.print()
 
 
@@ -95,9 +96,7 @@ def _print_observations(explained: Sequence[Explained], console: Console) -> Non
     console.print()
     rests = {_label(one): _rest_cells(one) for one in explained}
     print_grid("prompts", ("acceptance", "draft share", "unexplained ms/step"), rests, console)
-    say(console, words.verify_sentence(explained))
-    for name in ("unexplained", "predicted"):
-        say(console, f"{name} = {words.DEFINITIONS[name]}", "dim")
+    say(console, words.FORMULAS, "dim")
 
 
 def _label(one: Explained) -> str:
@@ -130,10 +129,12 @@ def _print_findings(title: str, findings: Sequence[Finding], console: Console) -
     console.print()
     say(console, title, "bold")
     for number, one in enumerate(findings, 1):
-        ms = f", up to {one.ms[1] * 1e3:.1f} ms a step" if one.ms else ""
+        ms = f", up to {one.step_s[1] * 1e3:.1f} ms a step" if one.step_s else ""
         say(console, f"{number}. {one.title} (confidence {one.confidence}{ms})")
         _say_indented(f"{line(one.evidence, 1000)}.", console)
-        say(console, f"{INDENT}Check: {line(one.next_command, 500)}", wrap=False)
+        if one.next_command:
+            say(console, f"{INDENT}Check: {line(one.next_command, 500)}", wrap=False)
+        _say_indented(line(one.check, 500), console)
 
 
 def _say_indented(words: str, console: Console) -> None:

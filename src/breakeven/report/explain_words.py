@@ -20,6 +20,11 @@ DEFINITIONS = {
     "plain_step": "the baseline's TPOT at the same concurrency",
     "break_even_verify": "k × acceptance: plain steps that verifying may cost so that a draft pays",
 }
+FORMULAS = (
+    "unexplained = TPOT·(1 + f·k·a) − T − f·V and predicted = T·(1 + f·k·a) / (T + f·V), of draft share f, "
+    "acceptance a, plain step T and cost of verifying V"
+)
+"""Those of DEFINITIONS, short."""
 
 
 def heading(made: Explanation) -> str:
@@ -29,26 +34,17 @@ def heading(made: Explanation) -> str:
 
 
 def answer(made: Explanation) -> str:
-    """Whether the model predicts a speedup at every draft share, and whether that was seen."""
+    """What was seen, and whether the model predicts a speedup at every draft share."""
     outcomes = {one.outcome for one in made.explained}
-    predicted = {
-        frozenset({"faster"}): f"{parts_words(made)} together predict a speedup at every draft share above 0",
-        frozenset(
-            {"slower"}
-        ): f"{parts_words(made)} together predict a slowdown at every draft share above 0",
-    }.get(
-        frozenset(outcomes),
-        f"{parts_words(made)} together predict a speedup or a slowdown, depending on what is not known",
+    known = (
+        {"faster": "a speedup", "slower": "a slowdown"}.get(outcomes.pop()) if len(outcomes) == 1 else None
     )
-    return f"{predicted}; observed: {_observed(made.explained)}."
-
-
-def parts_words(made: Explanation) -> str:
-    """Which inputs the prediction is made from, as the first words of a sentence."""
-    names = {part.name for part in made.waterfall if part.added_s.high > 0}
-    parts = [word for name, word in (("experts", "experts"), ("all_reduce", "AllReduce")) if name in names]
-    *first, last = ["Acceptance", *(parts or ["the cost of verifying"])]
-    return f"{', '.join(first)} and {last}"
+    predicted = (
+        f"{known} at every draft share above 0"
+        if known
+        else "a speedup or a slowdown, depending on what is not known"
+    )
+    return f"Observed {_observed(made.explained)}; predicted: {predicted}."
 
 
 def _observed(explained: Sequence[Explained]) -> str:
@@ -64,9 +60,9 @@ def unexplained_sentence(made: Explanation) -> str | None:
         return None
     named = ", ".join(f"{one.unexplained_s[0] * 1e3:.1f} ({one.observation.name})" for one in over)
     if all(one.unexplained_s[0] == one.unexplained_s[1] for one in over):
-        return f"Left over, unexplained: {named} ms per step."
+        return f"Unexplained: {named} ms per step."
     when = over[0].unexplained_at_least_when
-    return f"Left over, unexplained: at least {named} ms per step, even if {when}."
+    return f"Unexplained: at least {named} ms per step, even if {when}."
 
 
 def explained_sentence(made: Explanation) -> str | None:
@@ -79,17 +75,24 @@ def explained_sentence(made: Explanation) -> str | None:
     return "Nothing need be left over: what was observed lies within what the model allows."
 
 
-def verify_sentence(explained: Sequence[Explained]) -> str:
+def verify_sentence(made: Explanation) -> str:
     """What verifying costs in plain steps, least and most over all observations, and what it may cost."""
-    spans = [(one.verify_s, one.observation.baseline_tpot_s) for one in explained]
+    spans = [(one.verify_s, one.observation.baseline_tpot_s) for one in made.explained]
     low = min(cost.low / plain for cost, plain in spans)
     high = max(cost.high / plain for cost, plain in spans)
-    cost = f"Verifying adds {_steps(low, high)} plain steps to a step that drafts"
-    known = [one.break_even_verify for one in explained if one.break_even_verify is not None]
-    if len(known) < len(explained):
+    cost = f"Verifying adds {_steps(low, high)} plain steps to a step that drafts{_mostly(made)}"
+    known = [one.break_even_verify for one in made.explained if one.break_even_verify is not None]
+    if len(known) < len(made.explained):
         return f"{cost}."
     even = _steps(min(low for low, _ in known), max(high for _, high in known))
-    return f"{cost}; at {even}, k × acceptance, it would neither gain nor lose."
+    return f"{cost}; acceptance pays for {even}, k × acceptance."
+
+
+def _mostly(made: Explanation) -> str:
+    names = {part.name for part in made.waterfall if part.added_s.high > 0}
+    of = {"experts": "experts", "all_reduce": "AllReduce", "step": "as measured"}
+    said = [words for name, words in of.items() if name in names]
+    return f" ({', '.join(said)})" if said else ""
 
 
 def _steps(low: float, high: float) -> str:

@@ -18,17 +18,16 @@ from breakeven.forecast.records import (
     StepParts,
 )
 from breakeven.interval import Interval
-from breakeven.replay.records import Origin
 from breakeven.report.definitions import texts
 from breakeven.report.forecast_words import FORECAST_DEFINITIONS
 from breakeven.report.plain import acceptance_json, printable
+from breakeven.report.replay_json import origin_json
 
 _NO_ROWS = "no drafter was replayed on a record"
 _NO_STEP = "no request has a decode step"
 _NOT_SIMULATED = "it was not simulated"
 _NO_SETTING = "the drafter has no such setting"
 _NO_FLAGS = "it names none that turn it on in an engine"
-_UNKNOWN = "the record does not say"
 
 
 def forecast_json(forecast: Forecast) -> dict[str, Any]:
@@ -50,7 +49,7 @@ def forecast_json(forecast: Forecast) -> dict[str, Any]:
         "published": [asdict(one) for one in forecast.published],
         "steps": [_step(one) for one in forecast.steps],
         "coverage": _coverage(forecast.coverage),
-        "origin": _origin(forecast.origin),
+        "origin": None if forecast.origin is None else origin_json(forecast.origin),
         "first_token": forecast.first_token,
         "requests": forecast.requests,
         "output_tokens": forecast.output_tokens,
@@ -187,10 +186,3 @@ def _coverage(coverage: Coverage | None) -> dict[str, Any] | None:
 
 def _points(points: Iterable[tuple[int, Interval]]) -> Iterable[dict[str, Any]]:
     return ({"tokens": tokens, "distinct_experts": asdict(distinct)} for tokens, distinct in points)
-
-
-def _origin(origin: Origin | None) -> dict[str, Any] | None:
-    if origin is None:
-        return None
-    values = asdict(origin)
-    return {**values, "absent": _nulls(values, {"temperature": _UNKNOWN, "engine": _UNKNOWN})}

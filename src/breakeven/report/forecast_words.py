@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from breakeven.acceptance import counters
 from breakeven.forecast.phrases import at, span
 from breakeven.forecast.records import Forecast, ForecastRow
@@ -64,19 +66,29 @@ FORECAST_DEFINITIONS: tuple[Definition, ...] = (
 def record_sentence(forecast: Forecast) -> str:
     """What the forecast is of: `runs/x (run): 80 requests, 49,848 output tokens`."""
     if forecast.origin is None:
-        return "No record: what a trained drafter must reach"
+        return f"No record: what a trained drafter {'gives' if forecast.given else 'must reach'}"
     said = f"{count(forecast.requests, 'request')}, {count(forecast.output_tokens, 'output token')}"
     return f"{line(forecast.origin.path, 500)} ({forecast.origin.kind}): {said}"
 
 
 def headline(forecast: Forecast) -> str:
-    """The answer at a glance: `1.40× (1.31× to 1.52×) decode speedup at concurrency 8`."""
-    best = forecast.best
-    if best is None:
+    """The answer at a glance: `1.40× (1.31× to 1.52×) decode speedup at concurrency 8`.
+
+    Without a record, of the drafter whose acceptance was given, at its best window.
+    """
+    row = forecast.best or _best_given(forecast)
+    if row is None:
         return f"What {line(forecast.needed_for, 60)} must reach"
-    cell = at(forecast, best)
+    cell = at(forecast, row)
+    if math.isnan(cell.speedup.estimate):
+        return "No decode step to speed up"
+    whose = "" if forecast.best else f" with {row_words(row)}"
     doubt = ", undecided" if cell.outcome == "undecided" else ""
-    return f"{span(cell.speedup)} decode speedup at concurrency {forecast.concurrency}{doubt}"
+    return f"{span(cell.speedup)} decode speedup{whose} at concurrency {forecast.concurrency}{doubt}"
+
+
+def _best_given(forecast: Forecast) -> ForecastRow | None:
+    return max(forecast.given, key=lambda row: at(forecast, row).speedup.estimate, default=None)
 
 
 def row_words(row: ForecastRow) -> str:

@@ -68,7 +68,7 @@ def _context(record: Replay | Sweep) -> dict[str, Any]:
     """What both say about the record, and about how their figures are to be read."""
     return {
         "first_token": record.first_token,
-        "origin": _origin(record.origin),
+        "origin": origin_json(record.origin),
         "meaning": " ".join(meaning(record)),
         "skipped": dict(record.skipped),
         "warnings": list(record.warnings),
@@ -136,7 +136,8 @@ def _request(one: RequestReplay) -> dict[str, Any]:
     }
 
 
-def _origin(origin: Origin) -> dict[str, Any]:
+def origin_json(origin: Origin) -> dict[str, Any]:
+    """What was replayed, with `absent` for what the record does not say."""
     unknown = [name for name in ("temperature", "engine") if getattr(origin, name) is None]
     absent = dict.fromkeys(unknown, "the record does not say")
     return {

@@ -13,13 +13,14 @@ from breakeven.errors import StorageError, UsageError
 PAGE = ".html"
 
 
-def check_target(target: Path, inputs: Iterable[Path]) -> None:
+def check_target(target: Path, inputs: Iterable[Path], example: str) -> None:
     """Raises UsageError unless `target` can take a page and is none of `inputs`, nor a file of theirs.
 
     It may be absent, a regular file, or a character device such as /dev/null; a link stands for its target.
+    `example` is a page to type instead.
     """
     if why := _unfit(target) or _kept(target, inputs):
-        raise UsageError(f"--html {target}: {why}: type --html sweep.html")
+        raise UsageError(f"--html {target}: {why}: type --html {example}")
 
 
 def _unfit(target: Path) -> str:

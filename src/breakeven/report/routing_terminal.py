@@ -8,13 +8,15 @@ from rich.console import Console
 
 from breakeven.cost.coverage import distinct_experts
 from breakeven.cost.geometry import Experts
-from breakeven.cost.routing import RANDOM, Coverage, RoutingTrace
+from breakeven.cost.routing import Coverage, RoutingTrace
 from breakeven.interval import Interval
+from breakeven.models.upcycle import RANDOM_ROUTING
 from breakeven.report.plain import printable
 from breakeven.report.terminal import print_grid, say
 from breakeven.report.text import line
 from breakeven.units import ABSENT, count
 
+RANDOM = f"{RANDOM_ROUTING} What it shows is not what a trained router would."
 DEFINITIONS = {
     "neighbours": "distinct experts of a layer for so many consecutive tokens of one reply",
     "sequences": "the same for one token of each of so many replies",

@@ -17,9 +17,9 @@ def record(tmp_path: Path) -> Path:
 
 def refused(target: Path, *inputs: Path) -> str:
     with pytest.raises(UsageError) as raised:
-        check_target(target, inputs)
+        check_target(target, inputs, "explain.html")
     message = str(raised.value)
-    assert message.startswith(f"--html {target}: ") and message.endswith(": type --html sweep.html")
+    assert message.startswith(f"--html {target}: ") and message.endswith(": type --html explain.html")
     return message
 
 
@@ -28,7 +28,7 @@ def test_a_page_may_be_new_or_stand_there_or_be_a_device(tmp_path: Path, record:
     old.write_text("old")
     link.symlink_to(tmp_path / "new.html")
     for target in (tmp_path / "new.html", old, link, Path("/dev/null")):
-        check_target(target, [record])
+        check_target(target, [record], "explain.html")
     assert old.read_text() == "old" and sorted(path.name for path in tmp_path.iterdir()) == [
         "ids.jsonl",
         "link.html",
@@ -70,8 +70,8 @@ def test_of_a_run_only_its_pages_are_written_over(tmp_path: Path):
     run.mkdir()
     for name in ("requests.jsonl", "sweep.html"):
         (run / name).write_text("")
-    check_target(run / "sweep.html", [run])
-    check_target(run / "new.html", [run])
+    check_target(run / "sweep.html", [run], "replay.html")
+    check_target(run / "new.html", [run], "replay.html")
     assert f"it is a file of {run}" in refused(run / "requests.jsonl", run)
 
 

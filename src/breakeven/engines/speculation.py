@@ -1,0 +1,38 @@
+"""SpeculationConfig: what is turned on in an engine, in words that all engines share."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from breakeven.errors import UsageError
+
+LOOKUP_METHODS = ("ngram", "suffix")
+"""Methods that find drafts in text; the others need weights or code of their own."""
+LEARNED_METHODS = ("eagle3", "eagle", "mtp", "draft-model", "medusa")
+
+
+@dataclass(frozen=True, slots=True)
+class SpeculationConfig:
+    """One way to speculate. Raises UsageError for one that cannot be."""
+
+    method: str
+    """`ngram`, `suffix`, one of LEARNED_METHODS, or an engine's own name for another."""
+    k: int | None = None
+    """Most tokens of a draft; None is the engine's default."""
+    min_n: int | None = None
+    max_n: int | None = None
+    """Shortest and longest n-gram that is looked up."""
+    draft: str | None = None
+    """Weights of a learned drafter, or the class of a custom one: a path or name, as the engine takes it."""
+    options: Mapping[str, Any] = field(default_factory=dict)
+    """Further settings, by the engine's own names."""
+
+    def __post_init__(self) -> None:
+        for name in ("k", "min_n", "max_n"):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise UsageError(f"{name} {value}: give at least 1")
+        if self.min_n is not None and self.max_n is not None and self.min_n > self.max_n:
+            raise UsageError(f"min_n {self.min_n} is above max_n {self.max_n}: swap them")
