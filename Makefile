@@ -28,11 +28,14 @@ bench: $(VENV)/.dev
 	$(BIN)/python benchmarks/replay.py
 	$(BIN)/python benchmarks/replay_memory.py
 	$(BIN)/python benchmarks/published.py
+	-$(BIN)/python benchmarks/throughput.py
+	$(BIN)/python benchmarks/forecast_speed.py
 	$(BIN)/python benchmarks/memory.py
 	$(BIN)/python benchmarks/power.py
 	$(BIN)/python benchmarks/fuzz.py
 	$(BIN)/python benchmarks/aa.py
 	$(BIN)/python benchmarks/aa.py --embedded 5
+	$(BIN)/python benchmarks/forecast.py
 
 docs: $(VENV)/.docs
 	$(BIN)/mkdocs build --strict

@@ -3,7 +3,8 @@
     python benchmarks/forecast.py [--quick] [--models NAME …] [--windows K …] [--repeats N]
 
 For each model: the concurrency curve of a baseline (what `breakeven calibrate` does), one run of it, and from
-these two alone a forecast for each window of llama.cpp's ngram-simple. Then the truth: a baseline and a
+these two alone a forecast for each window of llama.cpp's ngram-simple; of the mixture also which experts the
+baseline's own replies use (what `breakeven models routing` records). Then the truth: a baseline and a
 candidate for each window, all up at once and asked in turn, prompt by prompt in rotating order, so that a
 machine that drifts or wanders does so for all sides alike. Prints a table and writes
 results/forecast-embedded.json.
@@ -28,6 +29,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+import numpy as np
 import orjson
 from rich.console import Console
 from rich.table import Table
@@ -40,16 +42,19 @@ from breakeven.compare.comparison import compare_traces
 from breakeven.cost.calibrate import CalibrationPlan, calibrate, concurrencies
 from breakeven.cost.calibration import Calibration
 from breakeven.cost.measured import Measured
+from breakeven.cost.routing import RoutingTrace
 from breakeven.drafters.registry import make_drafter
 from breakeven.engines.llamacpp import LlamaSettings, baseline_settings
 from breakeven.forecast.prefill import prefill_of_cost, prefill_of_run
 from breakeven.forecast.records import Forecast
 from breakeven.forecast.run import forecast_source
 from breakeven.forecast.terms import Terms
+from breakeven.interval import Interval
 from breakeven.measure import Asker, MeasurePlan, measure_endpoint
 from breakeven.models.resolve import resolve
 from breakeven.replay.sources import open_source
 from breakeven.servers.embedded import EmbeddedServer
+from breakeven.servers.routing import record_routing
 from breakeven.trace.provenance import collect_client, load_average
 from breakeven.trace.records import RequestTrace
 from breakeven.trace.run import load_run
@@ -66,6 +71,7 @@ LOOKUP_TOKENS = 3
 LEAST_SEQUENCES = 8
 """Of the curve's last point."""
 QUICK_STRIDE = 2
+NO_EXPERTS = Interval(0.0, 0.0, 0.0)
 CLEAR = 0.05
 """A measured speedup further from 1 than this has a side that a forecast must get right."""
 
@@ -151,9 +157,26 @@ def in_turn(sides: Sequence[int], size: Size) -> Iterator[tuple[int, Request]]:
             yield from ((k, Request(prompt, repeat)) for k in order[:: -1 if i % 2 else 1])
 
 
-def forecast(folder: Path, calibration: Calibration, windows: Sequence[int]) -> Forecast:
+def reuse_of(model: Path, size: Size) -> Interval:
+    """How far neighbouring tokens share experts beyond what different sequences, as in the curve, do.
+
+    t neighbours wake as many distinct experts as 1 + (t − 1)(1 − reuse) tokens of different sequences do. It
+    is all of a step's cost where memory rules, and none where arithmetic does, as a token then costs the same
+    whichever experts it wakes. The curve does not tell which one rules: the estimate is the middle.
+    """
+    prompts = [prompt.messages or () for prompt in size.workload.prompts]
+    routed = record_routing(model, prompts, size.max_tokens, lambda: None)
+    trace = RoutingTrace(routed.experts, routed.lengths, routed.count)
+    apart = trace.sequences(range(1, len(routed.lengths)))
+    tokens, distinct = [one.tokens for one in apart], [one.distinct.estimate for one in apart]
+    together = trace.neighbours(tokens[1:])
+    as_many = [float(np.interp(one.distinct.estimate, distinct, tokens)) for one in together]
+    found = [1 - (n - 1) / (one.tokens - 1) for n, one in zip(as_many, together, strict=True)]
+    return Interval(max(found) / 2, 0.0, max(found))
+
+
+def forecast(folder: Path, cost: Measured, windows: Sequence[int]) -> Forecast:
     """From the run in `folder` and the curve alone."""
-    cost = Measured(calibration.curve(), calibration.moe)
     prefill = prefill_of_run(load_run(folder)) or prefill_of_cost(cost)
     grid = [(DRAFTER, settings_of(k)) for k in windows]
     terms = Terms(cost, "the baseline's own concurrency curve", (1,))
@@ -239,13 +262,16 @@ def one_model(name: str, windows: Sequence[int], size: Size, folder: Path) -> di
     most = max(LEAST_SEQUENCES, max(windows) + 1)
     tell(f"{name}: the curve, then {size.repeats} repeats")
     calibration = loop.run(calibrated(model, MODELS[name], most, size, out))
+    reuse = reuse_of(model, size) if MODELS[name] else NO_EXPERTS
+    cost = Measured(calibration.curve(), MODELS[name], reuse)
     traces = loop.run(measured(model, windows, size, out))
-    made = forecast(out / "run", calibration, windows)
+    made = forecast(out / "run", cost, windows)
     points = [
         {"sequences": point.concurrency, "step_s": point.step_s, "low_s": point.low_s, "high_s": point.high_s}
         for point in calibration.points
     ]
-    return {"curve": points, "notes": calibration.warnings(), "rows": rows(name, traces, made)}
+    about = {"curve": points, "notes": calibration.warnings(), "reuse": asdict(reuse)}
+    return {**about, "rows": rows(name, traces, made)}
 
 
 def main() -> None:

@@ -7,14 +7,20 @@ import os
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from breakeven.cli.explain import explain
+from breakeven.cost.calibration import save_calibration
+from breakeven.cost.curve import CurvePoint
 from breakeven.errors import UsageError
 from breakeven.servers.fake import FakeServer, vllm_script
+from breakeven.trace.run import load_run
 from tests.e2e.command import breakeven, write_prompts
+from tests.unit.cost.test_calibration import CALIBRATION
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "kimi-k2.5-ngram"
 MODEL = ("--model", "llama-3.1-8b", "--hardware", "h100-sxm")
@@ -79,6 +85,36 @@ def test_two_runs_are_explained_by_category(runs: Path):
     for one in values["explained"]:
         assert one["observed"]["candidate_tpot_ms"] > one["observed"]["baseline_tpot_ms"] > 3
         assert one["unexplained_ms"]["low"] < one["unexplained_ms"]["high"]
+
+
+def calibrate(folder: Path, run: Path, **changes: Any) -> Path:
+    """A calibration of the server of a run, unless changed."""
+    meta = load_run(run).meta
+    points = tuple(
+        CurvePoint(c, 4e-3 * s, 3.9e-3 * s, 4.1e-3 * s, 20) for c, s in ((1, 1.0), (2, 1.1), (4, 1.3))
+    )
+    values = {"server": meta.server, "model": meta.model, "points": points, "moe": False, "notes": ()}
+    save_calibration(replace(CALIBRATION, **{**values, **changes}), folder / "calibration.json")
+    return folder / "calibration.json"
+
+
+def test_a_calibration_stands_for_the_model_of_verifying(runs: Path, tmp_path: Path):
+    words = ("explain", runs / "before", runs / "after", "--k", 3, *MODEL, "--json")
+    file = calibrate(tmp_path, runs / "before")
+    values = breakeven(*words, "--calibration", file).succeeded().json()
+    assert [part["part"] for part in values["waterfall"]] == ["step"]
+    for one in values["explained"]:
+        assert one["verify_ms"]["estimate"] == pytest.approx(
+            0.3 * one["observed"]["baseline_tpot_ms"], rel=1e-3
+        )
+    assert "verify_ms" not in values["unknown"]
+    breakeven(*words, "--calibration", file, "--reuse", "0.1").refused(2, "--reuse", "leave out")
+
+
+def test_a_calibration_of_another_server_is_refused(runs: Path, tmp_path: Path):
+    file = calibrate(tmp_path, runs / "before", model="another")
+    words = ("explain", runs / "before", runs / "after", "--k", 3, *MODEL, "--calibration", file)
+    breakeven(*words).refused(2, "model", "another")
 
 
 def test_a_page_is_written_too(tmp_path: Path):

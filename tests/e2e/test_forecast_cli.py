@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import shutil
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -11,12 +13,16 @@ from typing import Any
 import numpy as np
 import pytest
 
+from breakeven.acceptance.counters import SpecCounters
 from breakeven.cost.calibration import FILE, Calibration, save_calibration
 from breakeven.cost.curve import CurvePoint
 from breakeven.servers.fake import FakeServer, vllm_script
 from breakeven.trace.run import ServerInfo, load_run
+from breakeven.workload.prompts import Sampling
 from tests.e2e.command import Ends, breakeven, run_ahead, write_prompts
 from tests.unit.cost.test_calibration import CALIBRATION
+from tests.unit.cost.test_routing import GOLDEN as ROUTING
+from tests.unit.forecast.served import a_run, served
 
 STEPS_MS = {1: 10.0, 2: 10.5, 4: 11.5, 8: 14.0}
 H100 = ("--model", "llama-3.1-8b", "--hardware", "h100-sxm")
@@ -24,6 +30,9 @@ STABLE = {
     *("speedup", "throughput_speedup", "by_category", "by_concurrency", "best", "break_even"),
     *("recommendation", "source_of_cost"),
 }
+QWEN3 = ("--model", "qwen3-30b-a3b", "--hardware", "h100-sxm")
+"""128 experts, of which each token uses 8; ROUTING is of 2 of 8."""
+HOSTILE = ("<script>alert(1)</script>", "a\nb\x1b[31mred", "x" * 5000, "", "\u202eevil", "NaN", "{{7*7}}")
 SMALL = ("--ks", "1,3", "--n-ranges", "1-3", "--concurrency", "1,4")
 
 
@@ -69,6 +78,28 @@ def copies(n: int = 6) -> list[dict[str, Any]]:
     return rows
 
 
+def run_of_ids(path: Path, n: int = 6, **changes: Any) -> Path:
+    """A run of replies that repeat, with their ids, and times of 12 ms a token."""
+    made = []
+    for i, row in enumerate(copies(n)):
+        ids = {name: tuple(row[name]) for name in ("prompt_token_ids", "generated_token_ids")}
+        output = ids.pop("generated_token_ids")
+        made.append(served(f"{i}#0", 60, 0.1, 0.012, len(output), at_s=2 * i, output_token_ids=output, **ids))
+    a_run(path, made, **changes)
+    return path
+
+
+def finite(text: str) -> dict[str, Any]:
+    """JSON as the standard has it, without NaN and Infinity."""
+
+    def refuse(constant: str) -> None:
+        raise AssertionError(constant)
+
+    value = json.loads(text, parse_constant=refuse)
+    assert isinstance(value, dict)
+    return value
+
+
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run, calibrations of its server and of others, and records of other kinds."""
@@ -91,6 +122,18 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     calibrated(folder / "other-engine.json", **{**same, "server": sglang})
     calibrated(folder / "other-version.json", **{**same, "server": replace(meta.server, version="0.1")})
     write_rows(folder / "copies.jsonl", copies())
+    write_rows(folder / "one.jsonl", copies(1))
+    one_token = [{**row, "generated_token_ids": row["generated_token_ids"][:1]} for row in copies()]
+    write_rows(folder / "one-token.jsonl", one_token)
+    named = zip(copies(2 * len(HOSTILE)), HOSTILE * 2, strict=True)
+    write_rows(folder / "hostile.jsonl", [{**row, "category": name} for row, name in named])
+    shutil.copy(ROUTING, folder / "routing.npz")
+    drafted = SpecCounters(steps=90, drafts=30, drafted_tokens=90, accepted_tokens=40)
+    own = {"server": ServerInfo("vllm", "0.32.0")}
+    flags = {"server": replace(own["server"], flags={"speculative_config": "ngram"})}
+    run_of_ids(folder / "speculated", counters=drafted, **flags)
+    run_of_ids(folder / "sampled", sampling=Sampling(temperature=0.8))
+    calibrated(folder / "own.json", **own, model="m")
     drawn = np.random.default_rng(0).integers(0, 100_000, (10, 100)).tolist()
     random = [{"prompt_token_ids": ids, "generated_token_ids": [1, 2, 3]} for ids in drawn]
     write_rows(folder / "random.jsonl", random)
@@ -168,6 +211,20 @@ BAD: Mapping[str, tuple[tuple[object, ...], tuple[str, ...]]] = {
         ("{}/copies.jsonl", *H100, "--html", "{}/copies.jsonl"),
         ("--html", "it is", "itself"),
     ),
+    "two reuses": (
+        (*QWEN3, "--routing", "{}/routing.npz", "--reuse", 0.3),
+        ("--reuse", "leave out one of the two"),
+    ),
+    "routing of another model": (
+        (*QWEN3, "--routing", "{}/routing.npz"),
+        ("experts is 8 there and 128 here", "breakeven models routing MODEL --out"),
+    ),
+    "no routing": ((*QWEN3, "--routing", "{}/copies.jsonl"), ("no trace of routing", "models routing")),
+    "page over the routing": (
+        (*QWEN3, "--routing", "{}/routing.npz", "--html", "{}/routing.npz"),
+        ("--html", "itself", "type --html forecast.html"),
+    ),
+    "one token each": (("{}/one-token.jsonl", *H100), ("type --first-token replayed",)),
     "page over the calibration": (
         ("{}/run", "--calibration", "{}/few.json", "--html", "{}/few.json"),
         ("--html", "itself"),
@@ -234,7 +291,7 @@ def test_drafting_as_given_makes_every_setting_slower(folder: Path) -> None:
         breakeven("forecast", *common, "--draft-ms", ms, "--flat-ms", ms).succeeded().json() for ms in (0, 50)
     )
     assert free["speedup"]["estimate"] > 1 > dear["speedup"]["estimate"]
-    assert "As given" in dear["basis"]["drafting"]
+    assert "as given" in dear["basis"]["drafting"]
 
 
 def test_without_a_record_what_a_head_must_reach(folder: Path) -> None:
@@ -247,6 +304,67 @@ def test_without_a_record_what_a_head_must_reach(folder: Path) -> None:
     assert body["rows"] == [] and page.exists()
     told = breakeven("forecast", *words).succeeded().out
     assert "eagle3" in told and str(page) in told
+
+
+def test_the_routing_of_real_replies_says_how_far_experts_are_reused(folder: Path) -> None:
+    file = folder / "routing.npz"
+    words = ("--calibration", folder / "own.json", "--routing", file, "--ks", "2", "--json")
+    with_moe = calibrated(folder / "moe.json", server=ServerInfo("vllm", "0.32.0"), model="m", moe=True)
+    body = finite(breakeven("forecast", *words[:1], with_moe, *words[2:]).succeeded().out)
+    assert body["concurrencies"] == [1, 2, 4, 8], "as far as the curve goes"
+    found = re.search(r"Experts are reused at ([\d.]+) \(([\d.]+) to ([\d.]+)\)", body["basis"]["words"])
+    assert found is not None
+    reuse, low, high = map(float, found.groups())
+    assert low <= reuse <= high
+    assert any(f"with {low:.0%} to {high:.0%} of experts reused" in said for said in body["warnings"])
+    assert any("Routing is random, not learned" in said for said in body["warnings"])
+    breakeven("forecast", *words).refused(2, "made with --dense", "leave out one of the two")
+
+
+def test_a_run_that_speculated_gives_outputs_and_no_times(folder: Path) -> None:
+    record = folder / "speculated"
+    body = finite(breakeven("forecast", record, "--calibration", folder / "own.json", *SMALL, "--json").out)
+    said = " ".join(body["warnings"])
+    assert "its times are no baseline's" in said and "was not compared" not in said
+    assert "calibration's last slope" in body["basis"]["prefill"]
+    body = finite(breakeven("forecast", record, *H100, *SMALL, "--json").succeeded().out)
+    assert body["source_of_cost"] == "modelled" and "modelled step" in body["basis"]["prefill"]
+    assert any("--step-ms gives the step of a baseline" in warning for warning in body["warnings"])
+
+
+def test_what_acceptance_of_sampled_outputs_means_is_said(folder: Path) -> None:
+    body = finite(breakeven("forecast", folder / "sampled", *H100, *SMALL, "--json").succeeded().out)
+    assert any(warning.startswith("Temperature 0.8: an exact count") for warning in body["warnings"])
+    body = finite(breakeven("forecast", folder / "run", *H100, *SMALL, "--json").succeeded().out)
+    assert not any("emperature" in warning for warning in body["warnings"])
+
+
+@pytest.mark.parametrize(
+    ("record", "words"),
+    [
+        ("one.jsonl", ()),
+        ("one-token.jsonl", ("--first-token", "replayed")),
+        ("hostile.jsonl", ()),
+        ("copies.jsonl", ("--concurrency", "1,1024")),
+    ],
+)
+def test_odd_records_give_finite_figures_and_a_page(
+    record: str, words: tuple[str, ...], folder: Path
+) -> None:
+    page = folder / f"{record}.html"
+    asked = (folder / record, *H100, *SMALL, *words, "--html", page, "--json")
+    body = finite(breakeven("forecast", *asked).succeeded().out)
+    assert body["speedup"]["low"] <= body["speedup"]["estimate"] <= body["speedup"]["high"]
+    assert body["concurrencies"][0] == 1
+    assert HOSTILE[0] not in page.read_text() and "\x1b" not in page.read_text()
+
+
+def test_without_compiled_loops_it_gives_the_same_and_says_that_it_is_slow(folder: Path) -> None:
+    asked = ("forecast", folder / "copies.jsonl", *H100, *SMALL, "--json")
+    compiled = finite(breakeven(*asked).succeeded().out)
+    plain = breakeven(*asked, env={"BREAKEVEN_COMPILED": "0"}).succeeded()
+    assert finite(plain.out)["rows"] == compiled["rows"]
+    assert "plain Python" in plain.err and "pip install 'breakeven[replay]'" in plain.err
 
 
 def test_help_shows_the_commonest_uses() -> None:

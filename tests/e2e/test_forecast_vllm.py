@@ -98,9 +98,9 @@ def forecast(url: str, moe_or_dense: str, folder: Path) -> dict[int, Mapping[str
 
 def trial(baseline: str, candidate: str, out: Path) -> Mapping[str, float]:
     sides = ("--baseline-url", baseline, "--candidate-url", candidate)
-    speedup: Mapping[str, float] = asked("trial", *sides, *REPLIES, "--repeats", REPEATS, "--out", out)[
-        "speedup"
-    ]
+    found = asked("trial", *sides, *REPLIES, "--repeats", REPEATS, "--out", out)
+    speedup: Mapping[str, float] | None = found["speedup"]
+    assert speedup is not None, found["reason"]
     return speedup
 
 

@@ -33,8 +33,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def servers() -> Iterator[dict[str, str]]:
-    plain = vllm_script(n_tokens=24, ttft_s=0.02, tpot_s=0.006)
-    faster = vllm_script(n_tokens=24, ttft_s=0.02, tpot_s=0.004)
+    plain = vllm_script(n_tokens=64, ttft_s=0.02, tpot_s=0.006)
+    faster = vllm_script(n_tokens=64, ttft_s=0.02, tpot_s=0.004)
     with FakeServer(plain).in_thread() as first, FakeServer(faster).in_thread() as second:
         yield {"http://127.0.0.1:8000": first.url, "http://127.0.0.1:8001": second.url}
 

@@ -17,10 +17,13 @@ import orjson
 from breakeven.cli.calibrate import calibrate_verb
 from breakeven.cli.compare import compare
 from breakeven.cli.drafters import drafters
+from breakeven.cli.engine import engine
 from breakeven.cli.explain import explain
 from breakeven.cli.forecast import forecast
 from breakeven.cli.measure import measure
 from breakeven.cli.models import models
+from breakeven.cli.recover import recover
+from breakeven.cli.reminder import remind
 from breakeven.cli.replay import replay
 from breakeven.cli.show import show
 from breakeven.cli.trial import trial
@@ -45,7 +48,20 @@ def breakeven() -> None:
     """
 
 
-for verb in (measure, calibrate_verb, replay, forecast, trial, compare, explain, show, drafters, models):
+for verb in (
+    measure,
+    calibrate_verb,
+    replay,
+    forecast,
+    trial,
+    compare,
+    explain,
+    show,
+    drafters,
+    engine,
+    recover,
+    models,
+):
     breakeven.add_command(verb)
 
 
@@ -53,6 +69,8 @@ def main() -> None:
     """Entry point of the `breakeven` command; turns every expected error into one line and an exit code."""
     _heed_sigterm()
     _write_whole()
+    if "recover" not in sys.argv[1:2]:
+        remind()
     try:
         code = breakeven.main(prog_name="breakeven", standalone_mode=False) or 0
         sys.stdout.flush()

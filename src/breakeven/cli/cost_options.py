@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,8 +15,10 @@ from breakeven.errors import UsageError
 from breakeven.units import milliseconds
 
 if TYPE_CHECKING:
+    from breakeven.cost.calibration import Calibration
     from breakeven.cost.geometry import Geometry
     from breakeven.cost.modelled import Modelled
+    from breakeven.cost.routing import RoutingTrace
     from breakeven.cost.step import Step, StepCost
     from breakeven.trace.run import Run
 
@@ -63,6 +65,12 @@ cost_options = options.stack(
         metavar="R",
         help="Share of a token's experts that its neighbours have woken, for --model.",
     ),
+    click.option(
+        "--routing",
+        type=click.Path(path_type=Path),
+        metavar="FILE",
+        help="The experts that real replies used, of `models routing --out`: their reuse is taken.",
+    ),
 )
 
 
@@ -77,6 +85,8 @@ class ChosenCost:
     engine: str | None
     """Of the calibrated server; None without one, or where it does not say."""
     warnings: tuple[str, ...] = ()
+    most_concurrency: int | None = None
+    """That was measured; None without a calibration."""
 
 
 def choose_cost(values: Mapping[str, Any], run: Run | None = None) -> ChosenCost:
@@ -85,14 +95,24 @@ def choose_cost(values: Mapping[str, Any], run: Run | None = None) -> ChosenCost
     Raises UsageError where they name none, or two that exclude each other, and for what the files and presets
     that they name raise.
     """
+    trace = _routing(values)
+    chosen = _chosen(values, run, trace)
+    return chosen if trace is None else _told(chosen, trace, values["routing"])
+
+
+def _chosen(values: Mapping[str, Any], run: Run | None, trace: RoutingTrace | None) -> ChosenCost:
     if values["calibration"] is not None:
         message = "--calibration has measured the steps that {} is to model: leave out one of the two"
         refuse(values, OF_A_MODEL, message)
-        return _measured(values, run)
+        return _measured(values, run, trace)
     if values["model"] is None and values["hardware"] is None:
         refuse(values, OF_A_MODEL, "{} belongs to a model: type  --model X --hardware Y  too")
         raise UsageError(BOTH_WAYS)
     modelled = modelled_of(values, values["reuse"])
+    if trace is not None:
+        _check_same_experts(trace, modelled.geometry, values)
+        reuse = trace.reuse()
+        modelled = replace(modelled, reuse=reuse.estimate, reuse_range=(reuse.low, reuse.high))
     words = f"{values['model']} on {modelled.tp} × {modelled.hardware.name}"
     if values["step_ms"] is not None:
         from breakeven.cost.step import PLAIN_STEP
@@ -139,7 +159,42 @@ def _nearest_divisor(heads: int, most: int) -> int:
     return max(n for n in range(1, most) if heads % n == 0)
 
 
-def _measured(values: Mapping[str, Any], run: Run | None) -> ChosenCost:
+def _routing(values: Mapping[str, Any]) -> RoutingTrace | None:
+    from breakeven.cost.routing import load_routing
+
+    if values["routing"] is None:
+        return None
+    refuse(values, ("reuse",), "--routing has measured the reuse that {} is to say: leave out one of the two")
+    return load_routing(values["routing"])
+
+
+def _check_same_experts(trace: RoutingTrace, geometry: Geometry, values: Mapping[str, Any]) -> None:
+    """Raises UsageError, which names the field, for a trace of another model's experts."""
+    file, model, experts = values["routing"], values["model"], geometry.experts
+    if experts is None:
+        raise UsageError(f"--routing {file} is of experts, and --model {model} has none: leave out --routing")
+    fields = {"experts": (trace.count, experts.count), "top_k": (trace.top_k, experts.top_k)}
+    for name, (of_trace, of_model) in fields.items():
+        if of_trace != of_model:
+            raise UsageError(
+                f"--routing {file} is of another model than --model {model}: {name} is {of_trace} there and "
+                f"{of_model} here; type  breakeven models routing MODEL --out FILE.npz  for this one, or "
+                "leave out --routing"
+            )
+
+
+def _told(chosen: ChosenCost, trace: RoutingTrace, file: Path) -> ChosenCost:
+    """With what the trace says of the cost, and of itself."""
+    from breakeven.report.routing_terminal import RANDOM
+
+    reuse = trace.reuse()
+    measured = f"{reuse.estimate:.2f} ({reuse.low:.2f} to {reuse.high:.2f})"
+    words = f"{chosen.words} Experts are reused at {measured}, as measured ({file})."
+    doubts = (f"{file}: {RANDOM}",) if trace.random_router else ()
+    return replace(chosen, words=words, warnings=(*chosen.warnings, *doubts))
+
+
+def _measured(values: Mapping[str, Any], run: Run | None, trace: RoutingTrace | None) -> ChosenCost:
     from breakeven.cost.calibration import MAYBE_MOE, MOE_BOUND, load_calibration
     from breakeven.cost.measured import Measured
     from breakeven.forecast.match import check_same_server
@@ -148,23 +203,45 @@ def _measured(values: Mapping[str, Any], run: Run | None) -> ChosenCost:
     calibration = load_calibration(path)
     unsaid = check_same_server(run.meta, calibration) if run else ()
     geometry = None if values["model"] is None else geometry_of(values["model"])
-    moe = calibration.moe if geometry is None else geometry.experts is not None
-    if calibration.moe not in (None, moe):
-        flag, has = ("--moe", "no experts") if calibration.moe else ("--dense", "experts")
-        raise UsageError(
-            f"{path} was made with {flag}, and --model {values['model']} has {has}: leave out --model, or "
-            "type that of the calibrated server"
-        )
+    moe = _has_experts(values, calibration, geometry, trace)
     curve = calibration.curve()
-    cost = Measured(curve, moe)
-    points = f"{len(curve.points)} points, up to {curve.points[-1].concurrency} in flight"
+    cost = Measured(curve, moe) if trace is None else Measured(curve, moe, trace.reuse())
+    most = curve.points[-1].concurrency
+    points = f"{len(curve.points)} points, up to {most} in flight"
     return ChosenCost(
         cost,
         f"The concurrency curve of the server itself ({path}, {points}){_how_wide(cost)}",
         geometry,
         calibration.server.engine,
         (*unsaid, *(said for said in calibration.warnings() if said not in (MOE_BOUND, MAYBE_MOE))),
+        most,
     )
+
+
+def _has_experts(
+    values: Mapping[str, Any],
+    calibration: Calibration,
+    geometry: Geometry | None,
+    trace: RoutingTrace | None,
+) -> bool | None:
+    """None where nothing tells. Raises UsageError where two disagree."""
+    path, model = values["calibration"], values["model"]
+    if geometry is not None and calibration.moe not in (None, geometry.experts is not None):
+        flag, has = ("--moe", "no experts") if calibration.moe else ("--dense", "experts")
+        raise UsageError(
+            f"{path} was made with {flag}, and --model {model} has {has}: leave out --model, or type that "
+            "of the calibrated server"
+        )
+    if trace is not None and calibration.moe is False:
+        raise UsageError(
+            f"{path} was made with --dense, and --routing {values['routing']} is of experts: leave out one "
+            "of the two"
+        )
+    if trace is not None and geometry is not None:
+        _check_same_experts(trace, geometry, values)
+    if trace is not None:
+        return True
+    return calibration.moe if geometry is None else geometry.experts is not None
 
 
 def _tied_to(run: Run | None, modelled: Modelled, words: str) -> ChosenCost:

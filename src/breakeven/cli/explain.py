@@ -118,12 +118,7 @@ class Profiled(click.ParamType):  # type: ignore[type-arg]
     "--concurrency", type=click.IntRange(min=1), help="Requests in flight [default: 1, or the runs']."
 )
 @click.option("--reuse", type=Share(), help="Of experts among neighbours [default: 0-0.3].")
-@click.option(
-    "--profiled",
-    multiple=True,
-    type=Profiled(),
-    help="A part of the plain step that a profile gave, such as all_reduce=6.2.",
-)
+@click.option("--profiled", multiple=True, type=Profiled(), help="Of the plain step, such as all_reduce=6.2.")
 @click.option(
     "--html", type=click.Path(path_type=Path), metavar="FILE", help="Write the report as one HTML file."
 )
@@ -136,8 +131,8 @@ def explain(record: tuple[Path, ...], **values: Any) -> None:
 
     \b
     breakeven explain runs/trial-20260101-120000 --k 5 --model kimi-k2.5 --hardware rtx-pro-6000-ws --tp 8
-    breakeven explain runs/before runs/after --k 3 --method eagle3 --model qwen3-8b --hardware h100-sxm \\
-        --calibration calibration.json
+    breakeven explain runs/before runs/after --k 3 --method eagle3 --model qwen3-8b --hardware h100-sxm
+    breakeven explain runs/a runs/b --k 3 --calibration calibration.json --model qwen3-8b --hardware h100-sxm
     breakeven explain --speeds 62.6,46.4 --acceptance 17-31% --k 5 --model llama-3.1-8b --hardware h100-sxm
     """
     from breakeven.explain.explain import explain as explained
@@ -205,7 +200,7 @@ def _measured(values: Mapping[str, Any], baseline: Run | None) -> tuple[StepCost
     """The cost of a step where it was calibrated, and what qualifies it; the hardware is for the causes."""
     if values["calibration"] is None:
         return None, ()
-    others = dict.fromkeys(("hardware", "tp", "ep", "step_ms"))
+    others = dict.fromkeys(("hardware", "tp", "ep", "step_ms", "routing"))
     chosen = choose_cost({**values, **others}, baseline)
     return chosen.cost, chosen.warnings
 

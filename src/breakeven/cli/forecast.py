@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import redirect_stdout
 from dataclasses import replace
 from pathlib import Path
@@ -72,9 +72,10 @@ OF_A_RECORD = ("drafter_names", "n_ranges", "tokenizer", "prefill_ms", "jobs")
     "--concurrency",
     "concurrencies",
     type=Numbers(),
-    default=",".join(map(str, CONCURRENCIES)),
-    show_default=True,
-    help="Requests in flight. Settings are ranked at the record's own, else at the least.",
+    help=(
+        "Requests in flight; settings are ranked at the record's own, else at the least [default: "
+        f"1,2,4,…,{CONCURRENCIES[-1]}; with --calibration up to the last that it measured]."
+    ),
 )
 @click.option(
     "--engine", type=click.Choice(ENGINES), help="What serves the model [default: as RECORD or FILE say]."
@@ -107,7 +108,7 @@ def forecast(record: Path | None, **values: Any) -> None:
     breakeven forecast outputs.jsonl --model qwen3-30b-a3b --hardware h100-sxm --tp 2 --html forecast.html
     breakeven forecast --model kimi-k2.5 --hardware b200 --tp 8 --ks 3 --acceptance-length 2.7 --json
     """
-    inputs = [record, values["tokenizer"], values["calibration"]]
+    inputs = [record, values["tokenizer"], values["calibration"], values["routing"]]
     check_page(values["html"], inputs)
     made = _of_heads(values) if record is None else _of_record(record, values)
     report = _written(made, record, values["html"])
@@ -140,15 +141,17 @@ def _of_heads(values: Mapping[str, Any]) -> Forecast:
 def _of_record(path: Path, values: Mapping[str, Any]) -> Forecast:
     from breakeven.forecast.random_tokens import refuse_random_prompts
     from breakeven.forecast.run import forecast_source
+    from breakeven.replay.sources.run import RunSource
 
     with redirect_stdout(sys.stderr):  # a drafter of the user's own may print
-        source, run = open_record(path, values["tokenizer"]), recorded_run(path)
+        source = open_record(path, values["tokenizer"])
+        run = source.run if isinstance(source, RunSource) else None
         chosen = choose_cost(values, run)
         _name_engine(source, values["engine"] or source.origin.engine or chosen.engine)
         grid = _grid(values, source.origin.engine)
         terms = _terms(values, chosen, source.origin.engine)
         refuse_random_prompts(source)
-        say_how_fast([name for name, _ in grid])
+        say_how_fast([name for name, _ in grid], simulates=True)
         made = forecast_source(
             source,
             terms,
@@ -159,17 +162,18 @@ def _of_record(path: Path, values: Mapping[str, Any]) -> Forecast:
             jobs=values["jobs"],
             phase=shown,
         )
-    return replace(made, warnings=(*chosen.warnings, *made.warnings))
+    return replace(made, warnings=(*chosen.warnings, *_meaning(source, run), *made.warnings))
 
 
-def recorded_run(path: Path) -> Run | None:
-    """The run that a record's folder is, or a trial's baseline; None for a file."""
-    from breakeven.replay.sources.run import BASELINE, TRIAL
-    from breakeven.trace.run import load_run
+def _meaning(source: Source, run: Run | None) -> Iterator[str]:
+    """What acceptance on this record means, unless it is exact."""
+    from breakeven.forecast.anchor import SPECULATED, speculated
+    from breakeven.report.replay_words import sampling_sentence
 
-    if not path.is_dir():
-        return None
-    return load_run(path / BASELINE if (path / TRIAL).is_file() else path)
+    if source.origin.temperature != 0:
+        yield sampling_sentence(source)
+    if run is not None and speculated(run):
+        yield SPECULATED
 
 
 def _name_engine(source: Source, engine: str | None) -> None:
@@ -181,12 +185,10 @@ def _terms(values: Mapping[str, Any], chosen: ChosenCost, engine: str | None) ->
     from breakeven.forecast.terms import KS as HEAD_KS
     from breakeven.forecast.terms import Terms
 
-    if max(values["concurrencies"]) > MOST_CONCURRENCY:
-        raise UsageError(f"--concurrency {max(values['concurrencies'])}: type {MOST_CONCURRENCY} at most")
     return Terms(
         chosen.cost,
         chosen.words,
-        values["concurrencies"],
+        _concurrencies(values["concurrencies"], chosen.most_concurrency),
         chosen.geometry,
         _seconds(values["flat_ms"]),
         _seconds(values["draft_ms"]),
@@ -197,16 +199,27 @@ def _terms(values: Mapping[str, Any], chosen: ChosenCost, engine: str | None) ->
     )
 
 
+def _concurrencies(asked: tuple[int, ...] | None, measured: int | None) -> tuple[int, ...]:
+    """As asked; else the usual ones, as far as a calibration went if there is one, with its last."""
+    if asked is None:
+        return CONCURRENCIES if measured is None else (*(c for c in CONCURRENCIES if c < measured), measured)
+    if max(asked) > MOST_CONCURRENCY:
+        raise UsageError(f"--concurrency {max(asked)}: type {MOST_CONCURRENCY} at most")
+    return asked
+
+
 def _seconds(ms: float | None) -> float | None:
     return None if ms is None else ms / 1e3
 
 
 def _prefill(values: Mapping[str, Any], run: Run | None, chosen: ChosenCost) -> Prefill:
+    from breakeven.forecast.anchor import speculated
     from breakeven.forecast.prefill import prefill_given, prefill_of_cost, prefill_of_run
 
     if values["prefill_ms"] is not None:
         return prefill_given(values["prefill_ms"])
-    return (prefill_of_run(run) if run else None) or prefill_of_cost(chosen.cost)
+    is_baseline = run is not None and not speculated(run)
+    return (prefill_of_run(run) if run and is_baseline else None) or prefill_of_cost(chosen.cost)
 
 
 def _own_concurrency(run: Run | None, terms: Terms) -> int | None:

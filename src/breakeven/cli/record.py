@@ -54,13 +54,14 @@ def open_record(path: Path, tokenizer: Path | None) -> Source:
     return open_source(path, tokenizer)
 
 
-def say_how_fast(drafters: Sequence[str]) -> None:
-    """Before the work, what makes it slow: loops that are not compiled, or not yet."""
+def say_how_fast(drafters: Sequence[str], simulates: bool = False) -> None:
+    """Before the work, what makes it slow: loops that are not compiled, or not yet. That of the simulation of
+    a server is one, beside those of drafters."""
     from breakeven.drafters.compiler import COMPILED, compiles_first
     from breakeven.drafters.registry import drafter_class
     from breakeven.replay.run import SLOW
 
-    if not any(drafter_class(name).compiled for name in dict.fromkeys(drafters)):
+    if not simulates and not any(drafter_class(name).compiled for name in dict.fromkeys(drafters)):
         return
     if not COMPILED:
         click.echo(f"! {SLOW}", err=True)

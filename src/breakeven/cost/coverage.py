@@ -16,7 +16,10 @@ lower: neighbouring tokens of real text share 0.38 of their experts where chance
 "Mixture-of-experts models get more from speculative decoding"); verifying 6 to 8 tokens of one sequence
 instead of as many sequences, on a CPU with 4 of 32 experts, takes 0.35 to 0.40."""
 REUSE_RANGE = (0.3, 0.7)
-"""Within which the truth may lie: the direct measurement, and as far on the other side."""
+"""Within which the truth may lie: the direct measurement, and as far on the other side.
+
+One reuse does not fit every number of tokens: the interval of a measured one holds how far it fails to, see
+fitted_reuse in routing.py."""
 
 
 def effective_tokens(tokens: float, reuse: float) -> float:

@@ -23,6 +23,8 @@ from breakeven.interval import Interval
 
 Array = NDArray[np.float64]
 
+MOST_CONCURRENCY = 256
+"""Of a point that is measured: calibration goes no further."""
 LEAST_POINTS = 3
 """Two always lie on a line: only a third says anything of how well it holds."""
 LEAST_ERROR = 0.005
@@ -149,15 +151,18 @@ class Curve:
         return tuple((a, b) for a, b in pairwise(self.points) if b.step_s < a.step_s)
 
     def warning(self, tokens: float) -> str | None:
-        """What is wrong with asking for that many tokens, or None."""
+        """What is wrong with asking for that many tokens, or None; and what to type if that mends it."""
         last = self.knots[-1].tokens
         if tokens <= last:
             return None
-        return (
+        said = (
             f"{tokens:g} tokens in a step lie beyond the last measured point ({last}): the curve goes on "
-            "along its last slope, with a growing error; type  breakeven calibrate URL "
-            f"--max-concurrency {math.ceil(tokens)}"
+            "along its last slope, with a growing error"
         )
+        if last >= MOST_CONCURRENCY:
+            return said
+        further = min(math.ceil(tokens), MOST_CONCURRENCY)
+        return f"{said}; type  breakeven calibrate URL --max-concurrency {further}"
 
     def warnings(self) -> tuple[str, ...]:
         """What qualifies every figure that is made from the curve, each a sentence."""

@@ -11,12 +11,9 @@ from breakeven.cost.curve import Curve
 from breakeven.cost.step import Source, Step
 from breakeven.interval import Interval
 
+REUSE = Interval(REUSE_RANGE[0], 0.0, REUSE_RANGE[1])
+"""Of experts among neighbouring tokens: as measured directly, none, and the most that is to be expected."""
 _NO_REUSE = 0.0
-_MEASURED_REUSE, _MOST_REUSE = REUSE_RANGE
-BOUNDED = (
-    "; here a step is read off at the tokens that wake as many experts: at most as the curve says, at least "
-    f"as with {_MOST_REUSE:.0%} of experts reused"
-)
 CONTEXT_RATIO = 2
 """Beyond so many times the context that the curve was measured at, it is said that attention is not in it.
 A threshold for a sentence, not a bound of an error."""
@@ -27,9 +24,9 @@ class Measured:
     """A step of s sequences × m tokens costs what the curve says of s·m tokens of a dense model.
 
     For a mixture of experts that is an upper bound: m neighbouring tokens wake as many distinct experts as
-    effective_tokens(m, reuse) independent ones, so the step is read off at s times as many. The estimate
-    takes the reuse that was measured directly, the interval the range from none to the most expected.
-    Where it is not known whether there are experts, the estimate is the dense one, the interval that of both.
+    effective_tokens(m, reuse) independent ones, so the step is read off at s times as many, for `reuse` and
+    both ends of it. Where it is not known whether there are experts, the estimate is the dense one, the
+    interval that of both.
 
     The context of a step is not looked at: the curve has that of its own prompts.
     """
@@ -37,6 +34,8 @@ class Measured:
     curve: Curve
     moe: bool | None
     """None: not known."""
+    reuse: Interval = REUSE
+    """Of experts. No one value fits every number of tokens; a measured interval holds how far it fails to."""
     source: Source = field(default="measured", init=False)
 
     def seconds(self, step: Step) -> Interval:
@@ -55,7 +54,9 @@ class Measured:
 
     def warnings(self, step: Step) -> tuple[str, ...]:
         beyond = self.curve.warning(step.batch_tokens)
-        bound = {True: (MOE_BOUND + BOUNDED,), None: (MAYBE_MOE + BOUNDED,), False: ()}[self.moe]
+        bound = {True: (MOE_BOUND + self._bounded(),), None: (MAYBE_MOE + self._bounded(),), False: ()}[
+            self.moe
+        ]
         said = (beyond, self._context_warning(step))
         return (*(text for text in said if text), *bound)
 
@@ -63,7 +64,15 @@ class Measured:
         """The reuse of the estimate, and then those of the ends, where there may be experts."""
         if self.moe is False:
             return (_NO_REUSE,)
-        return (_MEASURED_REUSE if self.moe else _NO_REUSE, _NO_REUSE, _MOST_REUSE)
+        if self.moe is None:
+            return (_NO_REUSE, _NO_REUSE, self.reuse.high)
+        return (self.reuse.estimate, self.reuse.low, self.reuse.high)
+
+    def _bounded(self) -> str:
+        return (
+            "; here a step is read off at the tokens that wake as many experts, with "
+            f"{self.reuse.low:.0%} to {self.reuse.high:.0%} of experts reused"
+        )
 
     def _context_warning(self, step: Step) -> str | None:
         known = [point.context_tokens for point in self.curve.points if point.context_tokens is not None]

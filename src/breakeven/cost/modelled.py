@@ -79,6 +79,8 @@ class Modelled:
     efficiency: Efficiency = Efficiency()
     reuse: float = REUSE
     """Of experts, among the tokens of one sequence."""
+    reuse_range: tuple[float, float] = REUSE_RANGE
+    """Least and most of it that is to be expected, as far as `reuse` lies between."""
     source: Source = field(default="modelled", init=False)
 
     def __post_init__(self) -> None:
@@ -126,7 +128,7 @@ class Modelled:
         has none."""
         if self.geometry.experts is None:
             return (self,)
-        least, most = REUSE_RANGE
+        least, most = self.reuse_range
         return replace(self, reuse=max(most, self.reuse)), replace(self, reuse=min(least, self.reuse))
 
     def _unverified(self) -> str | None:

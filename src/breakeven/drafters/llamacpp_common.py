@@ -13,6 +13,8 @@ from breakeven.drafters.base import Limits
 from breakeven.drafters.room import room_of, rooms_of
 from breakeven.drafters.settings import Settings
 from breakeven.drafters.tokens import Tokens
+from breakeven.engines.llamacpp_server import LlamacppServer
+from breakeven.engines.speculation import SpeculationConfig
 
 ENGINE = "llama.cpp"
 SIZES = {"n": "size_n", "k": "size_m"}
@@ -44,8 +46,6 @@ def flags(kind: str, settings: Settings, names: Mapping[str, str]) -> str:
 
     `names` has the engine's word for each setting that it calls otherwise.
     """
-    words = ["--spec-type", kind]
-    for field in fields(settings):
-        name = names.get(field.name, field.name).replace("_", "-")
-        words += [f"--spec-{kind}-{name}", str(getattr(settings, field.name))]
-    return " ".join(words)
+    values = {names.get(field.name, field.name): getattr(settings, field.name) for field in fields(settings)}
+    options = {f"spec-{kind}-{name}": value for name, value in values.items()}
+    return LlamacppServer().line(SpeculationConfig(kind, options=options))

@@ -43,6 +43,9 @@ class NgramModSettings(Settings):
     )
     k: int = setting(64, "tokens drafted at most", 0, 1024)
 
+    def can_draft(self) -> bool:
+        return self.k > 0
+
 
 class LlamaNgramMod(Drafter[NgramModSettings]):
     """Follows the table from token to token, up to k or to an empty slot."""
@@ -126,17 +129,17 @@ class LlamaNgramMod(Drafter[NgramModSettings]):
 
 def _traps(settings: NgramModSettings) -> Iterator[str]:
     n, least, k = settings.n, settings.min_k, settings.k
-    if k == 0:
-        yield "k is 0: nothing is drafted: type --set k=64"
+    if not settings.can_draft():
+        yield "k is 0: nothing is drafted: give a k of 64, its default"
     elif least > k:
         yield (
             f"min_k {least} is above k {k}: only drafts of exactly k tokens are made: "
-            "type --set min_k=1 for shorter ones"
+            "give a min_k of 1 for shorter ones"
         )
     if n < GOOD_N:
         yield (
             f"n {n} is below {GOOD_N}: llama.cpp warns that drafts may be of poor quality: "
-            f"type --set n={GOOD_N}"
+            f"give an n of {GOOD_N} or more"
         )
 
 

@@ -34,6 +34,9 @@ class NgramSimpleSettings(Settings):
     n: int = setting(12, "tokens that must have occurred before", 1, 1024)
     k: int = setting(48, "tokens drafted at most; below n, nothing is drafted", 1, 1024)
 
+    def can_draft(self) -> bool:
+        return self.k >= self.n
+
 
 class LlamaNgramSimple(TableDrafter[NgramSimpleSettings]):
     """Drafts what followed the latest occurrence of the last n tokens."""
@@ -59,11 +62,11 @@ class LlamaNgramSimple(TableDrafter[NgramSimpleSettings]):
 
     def warnings(self) -> tuple[str, ...]:
         n, k = self.settings.n, self.settings.k
-        if k >= n:
+        if self.settings.can_draft():
             return ()
         return (
             f"k {k} is below n {n}: llama.cpp drops drafts shorter than n, so that nothing is drafted: "
-            f"type --set k={n}",
+            f"give a k of {n} or more",
         )
 
     def flags(self) -> str:

@@ -37,6 +37,10 @@ class Settings:
         for spec in fields(self):
             _check(spec.name, getattr(self, spec.name), spec.default, spec.metadata)
 
+    def can_draft(self) -> bool:
+        """Whether anything is ever drafted with them."""
+        return True
+
 
 def _check(name: str, value: Any, default: Any, metadata: Any) -> None:
     if "kind" not in metadata or (value is None and default is None):

@@ -27,6 +27,8 @@ from breakeven.drafters._sglang_draft import draft_frequent, draft_recent
 from breakeven.drafters.base import Drafter, Ids, Limits, Tree
 from breakeven.drafters.settings import MOST_COUNTED, Settings, setting, shown
 from breakeven.drafters.tokens import UNLIMITED
+from breakeven.engines.sglang import Sglang
+from breakeven.engines.speculation import SpeculationConfig
 from breakeven.errors import UsageError
 
 MATCH_TYPES = ("BFS", "PROB")
@@ -146,16 +148,12 @@ class SglangNgram(Drafter[SglangNgramSettings]):
             self._trie.insert(self._window(context))
 
     def flags(self) -> str:
-        words = ["--speculative-algorithm NGRAM"]
-        for field in fields(self.settings):
-            value = getattr(self.settings, field.name)
-            if field.name == "k":
-                words.append(f"--speculative-num-draft-tokens {value + 1}")
-            elif field.name == "overlap":
-                words += [] if value else ["--disable-overlap-schedule"]
-            elif value != field.default:
-                words.append(f"--speculative-ngram-{field.name.replace('_', '-')} {value}")
-        return " ".join(words)
+        own = [spec for spec in fields(self.settings) if spec.name not in ("k", "overlap")]
+        values = {spec.name: getattr(self.settings, spec.name) for spec in own}
+        changed = [spec.name for spec in own if values[spec.name] != spec.default]
+        options = {f"speculative-ngram-{name}": values[name] for name in changed}
+        line = Sglang().line(SpeculationConfig("ngram", self.settings.k, options=options))
+        return line if self.settings.overlap else f"{line} --disable-overlap-schedule"
 
     def _window(self, context: Ids) -> Ids:
         return np.ascontiguousarray(context[-self.settings.max_trie_depth :], np.int32)

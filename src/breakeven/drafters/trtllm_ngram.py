@@ -17,7 +17,6 @@ Requests here run one after another. On a server that runs several at once, thei
 
 from __future__ import annotations
 
-import json
 from dataclasses import asdict, dataclass
 from typing import ClassVar
 
@@ -26,9 +25,9 @@ import numpy as np
 from breakeven.drafters.base import Drafter, Ids, Limits
 from breakeven.drafters.settings import Settings, setting
 from breakeven.drafters.tokens import UNLIMITED
+from breakeven.engines.speculation import SpeculationConfig
+from breakeven.engines.trtllm import Trtllm
 
-NAMES = {"k": "max_draft_len", "max_n": "max_matching_ngram_size"}
-"""What the engine calls a setting, where we call it otherwise."""
 ID_BYTES = 4
 """Of a token id in the pool: n-grams and continuations are kept as the bytes of their int32 ids."""
 
@@ -130,13 +129,9 @@ class TrtllmNgram(Drafter[TrtllmNgramSettings]):
 
     def flags(self) -> str:
         """Of `trtllm-serve`, which reads a YAML file once: here bash makes it. JSON is YAML too."""
-        values = {NAMES.get(name, name): value for name, value in asdict(self.settings).items()}
-        del values["padding"]
-        config = {
-            "disable_overlap_scheduler": True,
-            "speculative_config": {"decoding_type": "NGram", **values},
-        }
-        return f"--config <(echo '{json.dumps(config, separators=(',', ':'))}')"
+        options = asdict(self.settings)
+        k, max_n, _ = (options.pop(name) for name in ("k", "max_n", "padding"))
+        return Trtllm().line(SpeculationConfig("ngram", k, max_n=max_n, options=options))
 
     def _file(self, recent: bytes, largest: int) -> None:
         full, tokens = self.settings.k * ID_BYTES, len(recent)

@@ -1,9 +1,7 @@
-"""What vLLM's lookup drafters share: how much of a draft its scheduler has room for, and the flag."""
+"""What vLLM's lookup drafters share: how much of a draft its scheduler has room for."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
@@ -35,8 +33,3 @@ def rooms(tokens: Tokens, k: int) -> NDArray[np.int32] | None:
 def _room(k: int, context_tokens: Any, output_tokens: Any, max_tokens: Any, max_model_len: Any) -> Any:
     fits = context_tokens - 1 + k <= max_model_len
     return fits * (max_model_len - context_tokens - 1)
-
-
-def flags(config: Mapping[str, Any]) -> str:
-    """The option of `vllm serve`."""
-    return f"--speculative-config '{json.dumps(config, separators=(',', ':'))}'"

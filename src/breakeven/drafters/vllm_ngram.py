@@ -18,6 +18,8 @@ from breakeven.drafters._ngram_tables import earlier_ends, first_occurrences
 from breakeven.drafters.base import Ids, Limits, Table, TableDrafter
 from breakeven.drafters.settings import Settings, setting
 from breakeven.drafters.tokens import Tokens
+from breakeven.engines.speculation import SpeculationConfig
+from breakeven.engines.vllm import Vllm
 from breakeven.errors import UsageError
 
 N = 5
@@ -71,13 +73,8 @@ class VllmNgram(TableDrafter[VllmNgramSettings]):
         return vllm_common.room(context_tokens, self.settings.k, limits)
 
     def flags(self) -> str:
-        config = {
-            "method": "ngram",
-            "num_speculative_tokens": self.settings.k,
-            "prompt_lookup_min": self.settings.min_n,
-            "prompt_lookup_max": self.settings.max_n,
-        }
-        return vllm_common.flags(config)
+        one = self.settings
+        return Vllm().line(SpeculationConfig("ngram", one.k, one.min_n, one.max_n))
 
     def table(self, tokens: Tokens) -> Table:
         return next(self.tables(tokens, [self.settings]))

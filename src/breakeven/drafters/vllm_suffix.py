@@ -15,6 +15,8 @@ from breakeven.drafters._suffix_tree import SuffixTree
 from breakeven.drafters.base import Ids, Limits, Table, TableDrafter
 from breakeven.drafters.settings import MOST_COUNTED, Settings, setting
 from breakeven.drafters.tokens import UNLIMITED, Tokens
+from breakeven.engines.speculation import SpeculationConfig
+from breakeven.engines.vllm import Vllm
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,15 +97,9 @@ class VllmSuffix(TableDrafter[VllmSuffixSettings]):
         return vllm_common.room(context_tokens, self.settings.k, limits)
 
     def flags(self) -> str:
-        config = {
-            "method": "suffix",
-            "num_speculative_tokens": self.settings.k,
-            "suffix_decoding_max_tree_depth": self.settings.max_tree_depth,
-            "suffix_decoding_max_cached_requests": self.settings.max_cached_requests,
-            "suffix_decoding_max_spec_factor": self.settings.max_spec_factor,
-            "suffix_decoding_min_token_prob": self.settings.min_token_prob,
-        }
-        return vllm_common.flags(config)
+        names = ("max_tree_depth", "max_cached_requests", "max_spec_factor", "min_token_prob")
+        options = {f"suffix_decoding_{name}": getattr(self.settings, name) for name in names}
+        return Vllm().line(SpeculationConfig("suffix", self.settings.k, options=options))
 
     def table(self, tokens: Tokens) -> Table:
         """The draft at every output position. The outputs stay in the global tree for the next call."""

@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
+import shlex
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from pathlib import Path
+from typing import ClassVar
 
+from breakeven.engines import log
+from breakeven.engines.log import LogTable
+from breakeven.engines.phase import Phase as Phase
+from breakeven.engines.phase import PhaseName as PhaseName
 from breakeven.engines.speculation import SpeculationConfig
 
-PhaseName = Literal["starting", "loading weights", "compiling", "capturing graphs", "warming up", "serving"]
-
-
-@dataclass(frozen=True, slots=True)
-class Phase:
-    """How far a server is with its start, as a line of its log tells."""
-
-    name: PhaseName
-    done: int | None = None
-    total: int | None = None
-    """Of the phase's units, such as shards or graph sizes; None where the line has none."""
+Reader = Callable[[str], str | None]
+"""The text of a file where the server runs; None where there is none, or it cannot be read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +27,14 @@ class Address:
     port: int
 
 
+def read_here(path: str) -> str | None:
+    """A file of this machine."""
+    try:
+        return Path(path).read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return None
+
+
 class Dialect(ABC):
     """Argument lists are of whole words as a process gets them, the program among them: argv. No word that
     has nothing to do with speculation is ever changed, dropped or moved."""
@@ -38,10 +43,19 @@ class Dialect(ABC):
     """As runs name the engine: vllm, sglang, llama.cpp, tensorrt-llm, tgi."""
     title: ClassVar[str]
     """As people do."""
+    log: ClassVar[LogTable]
+
+    def __init__(self, read: Reader = read_here) -> None:
+        """`read` is for configuration files that a command line names."""
+        self.read = read
 
     @abstractmethod
+    def start(self, argv: Sequence[str]) -> int | None:
+        """Where this engine's arguments begin in argv, after wrappers and program; None: not this engine."""
+
     def is_mine(self, argv: Sequence[str]) -> bool:
         """Whether this command line starts this engine."""
+        return self.start(argv) is not None
 
     @abstractmethod
     def flags(self, config: SpeculationConfig, version: str | None = None) -> tuple[str, ...]:
@@ -49,6 +63,10 @@ class Dialect(ABC):
 
         Raises UsageError for what this engine, or this version of it, does not have.
         """
+
+    def line(self, config: SpeculationConfig, version: str | None = None) -> str:
+        """The flags as one line to type in a shell, bash where it must be. Raises UsageError as `flags`."""
+        return shlex.join(self.flags(config, version))
 
     @abstractmethod
     def speculation(self, argv: Sequence[str]) -> SpeculationConfig | None:
@@ -64,9 +82,23 @@ class Dialect(ABC):
         """The command line with this in place of what speculation it had."""
         return (*self.without(argv), *self.flags(config, version))
 
+    def files(self, argv: Sequence[str], config: SpeculationConfig | None) -> dict[str, str]:
+        """Texts by path that must be there before `with_speculation(argv, config)` is started, or
+        `without(argv)` where config is None: engines that are configured by a file only need them."""
+        return {}
+
+    def elsewhere(self, argv: Sequence[str], environment: Mapping[str, str]) -> str | None:
+        """Where speculation is turned on, or may be, that `without` cannot turn off, and what to do: a
+        variable, or a configuration file. None: nowhere."""
+        return None
+
+    def learns(self, config: SpeculationConfig) -> bool:
+        """Whether its drafter keeps what it saw from one request to the next."""
+        return False
+
     @abstractmethod
     def address(self, argv: Sequence[str], environment: Mapping[str, str]) -> Address:
-        """Where it listens; the engine's defaults where it says nothing."""
+        """Where it listens; the engine's defaults where it says nothing. Raises UsageError for no port."""
 
     @abstractmethod
     def warnings(
@@ -74,15 +106,15 @@ class Dialect(ABC):
     ) -> tuple[str, ...]:
         """Known traps of this way to speculate beside these flags, each a sentence, before any restart."""
 
-    @abstractmethod
     def phase(self, line: str) -> Phase | None:
         """What a log line tells of the start; None where it tells nothing."""
+        return self.log.phase(line)
 
-    @abstractmethod
     def failure(self, lines: Iterable[str]) -> str | None:
         """The line that best says why the server died; None where none does."""
+        return log.failure(lines)
 
-    @abstractmethod
     def facts(self, lines: Iterable[str]) -> dict[str, str]:
         """What else the log tells that could confound: `version`, `model_runner`, `async_scheduling`,
         `cuda_graphs`, `attention_backend`, `kv_cache_tokens`; the last of each counts."""
+        return self.log.read_facts(lines)

@@ -36,3 +36,30 @@ class SpeculationConfig:
                 raise UsageError(f"{name} {value}: give at least 1")
         if self.min_n is not None and self.max_n is not None and self.min_n > self.max_n:
             raise UsageError(f"min_n {self.min_n} is above max_n {self.max_n}: swap them")
+
+    def describe(self) -> str:
+        """One line: `ngram, k 5, n-grams of 2 to 4 tokens`."""
+        parts = [self.method, *([f"k {self.k}"] if self.k else []), *self._lengths()]
+        parts += [f"draft {self.draft}"] if self.draft else []
+        return ", ".join([*parts, *(f"{name} {value}" for name, value in self.options.items())])
+
+    def _lengths(self) -> list[str]:
+        if self.min_n is not None and self.max_n is not None:
+            lengths = str(self.min_n) if self.min_n == self.max_n else f"{self.min_n} to {self.max_n}"
+            return [f"n-grams of {lengths} tokens"]
+        ends = [("from", self.min_n), ("up to", self.max_n)]
+        return [f"n-grams {word} {n} tokens" for word, n in ends if n is not None]
+
+    def require(self, engine: str, *names: str) -> None:
+        """Raise UsageError for the first of these settings that is not given."""
+        examples = {"k": "--k 5", "draft": "--draft PATH"}
+        for name in names:
+            if getattr(self, name) is None:
+                raise UsageError(f"{engine}'s {self.method} needs {name}: type {examples[name]}")
+
+    def refuse(self, engine: str, *names: str) -> None:
+        """Raise UsageError for the first of these settings that is given, though the engine has none."""
+        for name in names:
+            if getattr(self, name):
+                option = "--set" if name == "options" else f"--{name.replace('_', '-')}"
+                raise UsageError(f"{engine}'s {self.method} has no {name}: leave out {option}")

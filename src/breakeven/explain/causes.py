@@ -49,7 +49,7 @@ def weights_do_not_fit(case: Case, explained: Sequence[Explained]) -> Finding | 
         "the host link at each step, which nothing here models",
         "high",
         "grep -i offload CANDIDATE.log",
-        "Weights are offloaded. If none are, --tp or --hardware is not what was measured.",
+        "Look for weights that are offloaded; if none are, --tp or --hardware is not what was measured.",
     )
 
 
@@ -86,11 +86,11 @@ def async_scheduling(case: Case, explained: Sequence[Explained]) -> Finding | No
     return Finding(
         "async_scheduling",
         "Async scheduling is off in the candidate only",
-        f"vLLM schedules asynchronously by default and switches that off for {case.method}: CPU work of every "
-        "step, drafted or not, is no longer hidden behind the GPU (vllm#31998)",
+        f"vLLM schedules asynchronously by default and switches that off for {case.method}: CPU work of "
+        "every step, drafted or not, is no longer hidden behind the GPU (vllm#31998)",
         "high" if by_default else "low",
         "grep -i 'async scheduling' CANDIDATE.log",
-        "It is not supported and will be disabled. A baseline with --no-async-scheduling tells its price.",
+        "Look for `will be disabled`; a baseline with --no-async-scheduling tells what that costs.",
     )
 
 
@@ -105,8 +105,8 @@ def cuda_graphs(case: Case, explained: Sequence[Explained]) -> Finding | None:
         "graphs: the CPU launches each layer's attention at every step (vllm#44492, vllm#52218)",
         "medium",
         "grep -i cudagraph BASELINE.log CANDIDATE.log",
-        "The mode is FULL in the baseline only. PIECEWISE in both, as with Triton MLA before vllm#42885, "
-        "rules it out.",
+        "Look for FULL in the baseline and PIECEWISE in the candidate; PIECEWISE in both rules it out, as "
+        "with Triton MLA before vllm#42885.",
     )
 
 
@@ -123,12 +123,12 @@ def mla_prefill(case: Case, explained: Sequence[Explained]) -> Finding | None:
     )
     return Finding(
         "mla_prefill",
-        "Verify blocks take the prefill path of latent attention (MLA)",
+        "Verify blocks take the MLA prefill path",
         "Triton MLA decodes one token per sequence; a block of several takes the prefill path, which "
         f"expands the whole cache of the sequence anew (vllm#52218){known} in arithmetic alone",
         "medium",
         "grep -iE 'mla|attention backend' CANDIDATE.log",
-        "The backend is Triton MLA, and the slowdown is larger at long context.",
+        "Look for Triton MLA, and whether the slowdown grows with context.",
         (0.0, at_context) if case.context_tokens else None,
     )
 
@@ -145,11 +145,11 @@ def drafter_time(case: Case, explained: Sequence[Explained]) -> Finding | None:
     return Finding(
         "drafter_time",
         "The drafter's own time",
-        f"{low * 1e3:.1f} to {high * 1e3:.1f} ms of a step that drafts {case.k} tokens, and "
+        f"{low * 1e3:.1f} to {high * 1e3:.1f} ms of a step that drafts {case.k} tokens, "
         f"{cost.step_s.high * 1e3:.1f} ms at most of one that drafts none ({cost.source})",
         "low" if _is_lookup(case) else "medium",
         "breakeven measure --url URL",
-        "Of the candidate with a window of 1: what goes with the window is the drafter's or the "
+        "Measure the candidate with a window of 1: what goes with the window is the drafter's or the "
         "verification's.",
         (low, high),
     )
@@ -163,13 +163,13 @@ def lookup_only_longest(case: Case, explained: Sequence[Explained]) -> Finding |
         return None
     return Finding(
         "lookup_only_longest",
-        f"Drafts are rare: only matches of exactly {longest} tokens are looked up",
+        f"Drafts are rare: only matches of exactly {longest} tokens",
         f"Setting prompt_lookup_max {longest} without prompt_lookup_min makes both {longest}. It explains a "
         "low draft share, and so a small gain; it costs no time by itself",
         "medium",
         f"breakeven replay BASELINE_RUN --drafter vllm-ngram --k {case.k} --min-n {min(2, longest - 1)} "
         f"--max-n {longest}",
-        "More steps draft, and enough of what they draft is accepted.",
+        "See whether more steps draft, and enough of it is accepted.",
     )
 
 
@@ -190,7 +190,7 @@ def steps_unlike(case: Case, explained: Sequence[Explained]) -> Finding | None:
         "Prefill within the time, tokens counted otherwise, or a busy machine would do it",
         "medium",
         "breakeven measure --url URL --prompts PROMPTS",
-        "Plain steps are alike where tokens are those of usage and the prefill is left out.",
+        "See whether plain steps are alike when tokens are those of usage and prefill is left out.",
     )
 
 
@@ -214,8 +214,8 @@ def slow_all_reduce(case: Case, explained: Sequence[Explained]) -> Finding | Non
         f"{said}. A slow one makes every step longer, with speculation and without",
         "low",
         f"all_reduce_perf -b {case.geometry.all_reduce_bytes(1):.0f} -e 131072 -f 2 -g {case.tp}",
-        f"Of nccl-tests: {best / calls * 1e6:.0f} µs at this size, or more. Settings to try are "
-        "NCCL_P2P_LEVEL, NCCL_PROTO and NCCL_ALGO.",
+        f"See, by nccl-tests, whether it takes {best / calls * 1e6:.0f} µs at this size, and what "
+        "NCCL_P2P_LEVEL, NCCL_PROTO and NCCL_ALGO change.",
         excess,
     )
 
@@ -241,9 +241,9 @@ def memory_bytes(case: Case) -> float | None:
 def _what_pays(case: Case) -> tuple[str, str]:
     """Command and check that tell which window would do better, or what a trained head must reach."""
     if _is_lookup(case):
-        return "breakeven replay BASELINE_RUN --sweep", "Another window or n-gram is accepted more often."
+        return "breakeven replay BASELINE_RUN --sweep", "See which window or n-gram is accepted more often."
     where = f"--model {case.model} --hardware {case.hardware.name} --tp {case.tp}"
-    return f"breakeven forecast {where}", "A window needs no more acceptance than the head has."
+    return f"breakeven forecast {where}", "See which window needs no more acceptance than the head has."
 
 
 def _is_lookup(case: Case) -> bool:

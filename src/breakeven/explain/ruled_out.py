@@ -30,7 +30,7 @@ def distinct_experts_alone(case: Case, slower: Sequence[Explained]) -> Finding |
     one = min(slower, key=lambda one: _needed(case, one) / one.verify_s.high)
     drafted = case.draft_tokens(one.observation)
     added = next((part.added_s for part in one.parts if part.name == EXPERTS), None)
-    adds = "" if added is None else f", which adds {_range_ms(added.low, added.high)}"
+    adds = "" if added is None else f", +{_range_ms(added.low, added.high)}"
     few, many = distinct_range(case, drafted)
     plain = one.observation.baseline_tpot_s
     return Finding(
@@ -38,10 +38,9 @@ def distinct_experts_alone(case: Case, slower: Sequence[Explained]) -> Finding |
         "Distinct experts as the sole cause",
         f"{1 + drafted:g} tokens wake {few:.0f} to {many:.0f} of {experts.count} experts per layer instead "
         f"of {experts.top_k}{adds}. All of verifying adds "
-        f"{_range(one.verify_s.low / plain, one.verify_s.high / plain)} plain steps, and a drafted step "
-        f"breaks even at {_break_even(slower)}. To be as slow as it was by that alone, "
-        f"{one.observation.name}, the nearest, would need {_needed(case, one) * 1e3:.1f} ms at every step, "
-        f"and has {one.verify_s.high * 1e3:.1f} at most",
+        f"{_range(one.verify_s.low / plain, one.verify_s.high / plain)} plain steps and breaks even at "
+        f"{_break_even(slower)}. As the only cause it would need {_needed(case, one) * 1e3:.1f} ms in "
+        f"every step of {one.observation.name}, the nearest; it takes {one.verify_s.high * 1e3:.1f} at most",
         "high",
         *_measured_bound(case, drafted),
         None if added is None else (added.low, added.high),
@@ -58,12 +57,12 @@ def weights_over_the_link(case: Case, slower: Sequence[Explained]) -> Finding | 
     return Finding(
         "weights_over_link",
         f"Weights crossing {kind}",
-        f"{size(need)} of weights lie in the {size(round(have))} of memory of {case.device}; only activations"
-        f" cross, {size(round(case.geometry.all_reduce_bytes(1)))} per token in each of "
+        f"{size(need)} of weights lie in {size(round(have))} of device memory; only activations "
+        f"cross, {size(round(case.geometry.all_reduce_bytes(1)))} per token in each of "
         f"{case.geometry.all_reduce_calls()} calls",
         "high",
         "grep -i offload CANDIDATE.log",
-        "No weights are named.",
+        "See that no weights are named.",
     )
 
 
@@ -83,7 +82,7 @@ def low_acceptance(case: Case, slower: Sequence[Explained]) -> Finding | None:
         f"most, and at least {share(min(low for low, _ in rates))} were accepted",
         "high",
         "breakeven measure --url URL",
-        "Of the candidate: each prompt is accepted as often as that.",
+        "Measure the candidate: the acceptance of each prompt is kept.",
     )
 
 
@@ -94,7 +93,7 @@ def _measured_bound(case: Case, drafted: float) -> tuple[str, str]:
     """Command and check."""
     if case.measured is not None:
         return "", "The curve of the calibration is an upper bound for experts."
-    step = f"The baseline's step with {1 + drafted:g} sequences"
+    step = f"Its step with {1 + drafted:g} sequences"
     return "breakeven calibrate URL", f"{step} is an upper bound of one that verifies {drafted:g} tokens."
 
 

@@ -16,7 +16,7 @@ def _unknown(case: Case) -> Iterator[tuple[str, str]]:
     counts = _counts(case.engine)
     no_share = any(_is_open(one.draft_share) for one in case.observations)
     if no_share:
-        yield "draft_share", f"which share of steps drafted: {counts}"
+        yield "draft_share", counts
     if any(_is_open(one.acceptance_rate) for one in case.observations):
         yield "acceptance_rate", f"of each prompt: {'the same counts give it' if no_share else counts}"
     if not case.context_tokens:

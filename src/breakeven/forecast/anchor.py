@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from breakeven.acceptance.counters import SpecCounters
 from breakeven.cost.step import Step
 from breakeven.cost.stretches import point
 from breakeven.errors import UsageError
-from breakeven.trace.records import RequestTrace
 from breakeven.trace.run import Run
+
+SPECULATED = (
+    "the record's server speculated: a lossless drafter changes no output, so acceptance on it is the same; "
+    "its times are no baseline's, and none of them are used"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,9 +39,9 @@ def anchor_of(run: Run) -> Anchor:
         raise UsageError("its requests came in an open loop, at no fixed concurrency")
     if meta.status == "void":
         raise UsageError("its self-check failed")
-    traces = list(run.traces())
-    if _speculated(run, traces):
+    if speculated(run):
         raise UsageError("its server speculated, so its steps are no plain ones")
+    traces = list(run.traces())
     check: dict[str, Any] = dict(meta.self_check or {})
     lag_ms = (check.get("event_loop_lag_ms") or {}).get("p99")
     found = point(traces, concurrency, lag_s=(lag_ms or 0.0) / 1e3)
@@ -44,6 +50,11 @@ def anchor_of(run: Run) -> Anchor:
     return Anchor(Step(1, concurrency, found.context_tokens or 0.0), found.step_s)
 
 
-def _speculated(run: Run, traces: list[RequestTrace]) -> bool:
-    counted = [run.meta.counters, *(trace.speculation for trace in traces)]
-    return any(one is not None and bool(one.drafts or one.drafted_tokens) for one in counted)
+def speculated(run: Run) -> bool:
+    """Whether its server counted any drafts, in all or of a request."""
+    return any(one is not None and bool(one.drafts or one.drafted_tokens) for one in _counted(run))
+
+
+def _counted(run: Run) -> Iterator[SpecCounters | None]:
+    yield run.meta.counters
+    yield from (trace.speculation for trace in run.traces())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -23,6 +23,7 @@ from breakeven.replay.steps import Steps, step_through
 from breakeven.replay.sweep import stepped
 
 Counts = NDArray[np.int64]
+_NOWHERE = np.zeros(0, np.int64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +61,10 @@ def collect(
     requests = _requests(parts, FIRST[first_token])
     if not requests.emitted_tokens.any():
         raise UsageError("every output is one token, which the prefill gives: type --first-token replayed")
-    return requests, [_joined(drafters[task], [part.steps[task] for part in parts]) for task in tasks]
+    joined = {
+        task: _joined(drafter, [part.steps.pop(task) for part in parts]) for task, drafter in drafters.items()
+    }
+    return requests, [joined[task] for task in tasks]
 
 
 def _read(
@@ -70,7 +74,7 @@ def _read(
 
 
 def _steps(tasks: Sequence[Task], batch: Batch) -> tuple[Batch, dict[Task, Steps]]:
-    return batch, dict(stepped(tasks, batch))
+    return batch, {task: _kept(steps) for task, steps in stepped(tasks, batch)}
 
 
 def _is_quick(drafter: Drafter[Any]) -> bool:
@@ -80,7 +84,12 @@ def _is_quick(drafter: Drafter[Any]) -> bool:
 
 def _in_turn(drafters: dict[Task, Drafter[Any]], batch: Batch) -> dict[Task, Steps]:
     """In this thread, batch after batch: what one teaches is there in the next."""
-    return {task: step_through(drafter, batch.tokens, task.first) for task, drafter in drafters.items()}
+    return {task: _kept(step_through(one, batch.tokens, task.first)) for task, one in drafters.items()}
+
+
+def _kept(steps: Steps) -> Steps:
+    """Without the places where they begin, which take as much memory as all else."""
+    return replace(steps, at=_NOWHERE)
 
 
 def _part(batch: Batch, steps: dict[Task, Steps]) -> _Part:

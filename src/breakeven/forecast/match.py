@@ -19,8 +19,9 @@ NO_MATTER = frozenset(
 )
 """Flags that leave a step's time alone: where the server listens, how many sequences it has room for and of
 which length (`max_model_len` is a slot's share of the context for llama.cpp, so it goes with the slots)."""
-NO_MATTER_WITHIN = ("log", "verbos")
-"""Nor does a flag with one of these in its name."""
+NO_MATTER_WITHIN = ("log", "verbos", "spec_", "specul", "draft")
+"""Nor does a flag with one of these in its name. A calibration is of a baseline, which a run that speculated
+may still belong to: its own speculation is not what is forecast."""
 _FILE = ".gguf"
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
 from typing import Any
 
@@ -29,15 +29,21 @@ def default_grid(
 ) -> list[Setting]:
     """Each drafter with each k and n range, as far as it has such settings.
 
-    A drafter with one n takes the upper end of each range. Raises UsageError for an unknown drafter, or a
-    value out of its limits.
+    A drafter with one n takes the upper end of each range. Settings with which it never drafts are left out,
+    unless it has no others. Raises UsageError for an unknown drafter, or a value out of its limits.
     """
-    grid: dict[str, Setting] = {}
-    for name, k, (low, high) in itertools.product(drafters, ks, n_ranges):
-        config = drafter_class(name).Config
-        known = {field.name for field in fields(config)}
+    return [setting for name in dict.fromkeys(drafters) for setting in _grid(name, ks, n_ranges)]
+
+
+def _grid(name: str, ks: Sequence[int], n_ranges: Sequence[tuple[int, int]]) -> Iterable[Setting]:
+    """Of one drafter, each setting once."""
+    config = drafter_class(name).Config
+    known = {field.name for field in fields(config)}
+    idle: dict[str, Setting] = {}
+    drafting: dict[str, Setting] = {}
+    for k, (low, high) in itertools.product(ks, n_ranges):
         wanted = {"k": k, "min_k": 1, "min_n": low, "max_n": high, "n": high}
         settings = {key: value for key, value in wanted.items() if key in known}
-        config(**settings)
-        grid.setdefault(f"{name} {settings}", (name, settings))
-    return list(grid.values())
+        found = drafting if config(**settings).can_draft() else idle
+        found.setdefault(str(settings), (name, settings))
+    return (drafting or idle).values()

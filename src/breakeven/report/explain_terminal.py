@@ -96,7 +96,8 @@ def _print_observations(explained: Sequence[Explained], console: Console) -> Non
     console.print()
     rests = {_label(one): _rest_cells(one) for one in explained}
     print_grid("prompts", ("acceptance", "draft share", "unexplained ms/step"), rests, console)
-    say(console, words.FORMULAS, "dim")
+    for formula in words.FORMULAS:
+        say(console, formula, "dim")
 
 
 def _label(one: Explained) -> str:

@@ -21,8 +21,8 @@ DEFINITIONS = {
     "break_even_verify": "k × acceptance: plain steps that verifying may cost so that a draft pays",
 }
 FORMULAS = (
-    "unexplained = TPOT·(1 + f·k·a) − T − f·V and predicted = T·(1 + f·k·a) / (T + f·V), of draft share f, "
-    "acceptance a, plain step T and cost of verifying V"
+    "unexplained = TPOT·(1 + f·k·a) − T − f·V, predicted = T·(1 + f·k·a) / (T + f·V)",
+    "f draft share, a acceptance, T plain step, V cost of verifying",
 )
 """Those of DEFINITIONS, short."""
 
@@ -40,9 +40,7 @@ def answer(made: Explanation) -> str:
         {"faster": "a speedup", "slower": "a slowdown"}.get(outcomes.pop()) if len(outcomes) == 1 else None
     )
     predicted = (
-        f"{known} at every draft share above 0"
-        if known
-        else "a speedup or a slowdown, depending on what is not known"
+        f"{known} at every draft share above 0" if known else "a speedup or a slowdown, by what is not known"
     )
     return f"Observed {_observed(made.explained)}; predicted: {predicted}."
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import Any
+from typing import Any, Protocol
 
 from breakeven.acceptance.counters import SpecCounters
-from breakeven.replay.records import FirstToken, Replay, Sweep, SweepRow
+from breakeven.replay.records import FirstToken, Origin, Replay, Sweep, SweepRow
 from breakeven.report.replay_warmup import warm_up
 from breakeven.report.text import line
 from breakeven.units import ABSENT, count, share
@@ -48,6 +48,16 @@ ENGINES = {
 """Names of engines by their ids."""
 MATTERS = 1.05
 """Tokens per step: a drafter that gives less is not worth the time of a trial."""
+
+
+class Recorded(Protocol):
+    """A replay, a sweep, or a source that was read to its end."""
+
+    @property
+    def origin(self) -> Origin: ...
+
+    @property
+    def warnings(self) -> tuple[str, ...]: ...
 
 
 def record_sentence(record: Replay | Sweep) -> str:
@@ -119,7 +129,7 @@ def _rows(record: Replay | Sweep) -> tuple[Replay | SweepRow, ...]:
     return (record,) if isinstance(record, Replay) else record.rows
 
 
-def sampling_sentence(record: Replay | Sweep) -> str:
+def sampling_sentence(record: Recorded) -> str:
     """What the counts mean under the sampling that gave the outputs, with ids that may be made again."""
     temperature, (greedy, sampled) = record.origin.temperature, _claims(record)
     if temperature is None:
@@ -127,7 +137,7 @@ def sampling_sentence(record: Replay | Sweep) -> str:
     return f"Temperature {temperature:g}: {sampled if temperature > 0 else greedy}."
 
 
-def _claims(record: Replay | Sweep) -> tuple[str, str]:
+def _claims(record: Recorded) -> tuple[str, str]:
     """What is claimed at temperature 0, and above."""
     if record.origin.ids == "recorded":
         return (
@@ -139,7 +149,7 @@ def _claims(record: Replay | Sweep) -> tuple[str, str]:
     return f"exact {_IF_SAME}, {_LOSSLESS}", f"an exact count {_IF_SAME} {_SAMPLED}"
 
 
-def are_approximate(record: Replay | Sweep) -> bool:
+def are_approximate(record: Recorded) -> bool:
     """Whether ids were made again from text, and nothing says that they are as many as were generated."""
     if record.origin.ids == "server tokenizer":
         return any(warning.endswith(_MISCOUNTED) for warning in record.warnings)

@@ -12,10 +12,11 @@ import time
 import urllib.request
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Any
+from typing import Any
 
 from breakeven.engines.llamacpp import LlamaSettings
-from breakeven.errors import MissingExtra, ServerError, StorageError
+from breakeven.errors import MissingExtra, ServerError
+from breakeven.servers.child import ending, open_log
 
 START_TIMEOUT_S = 600.0
 STOP_TIMEOUT_S = 5.0
@@ -94,7 +95,7 @@ class EmbeddedServer:
         """Why the child ended by itself, with the end of its log; None while it runs, and after `stop`."""
         if self._process is None or self._process.returncode is None or self._stopping:
             return None
-        return f"the embedded engine {_ending(self._process.returncode)}{self._log_tail()}"
+        return f"the embedded engine {ending(self._process.returncode)}{self._log_tail()}"
 
     async def __aenter__(self) -> EmbeddedServer:
         return self
@@ -105,7 +106,7 @@ class EmbeddedServer:
         await self.stop()
 
     async def _spawn(self, model: Path, settings: LlamaSettings, name: str, log_path: Path) -> None:
-        with _open_log(log_path) as log:
+        with open_log(log_path) as log:
             self._log_path, self._log_start = log_path, log.tell()
             self._process = await asyncio.create_subprocess_exec(
                 sys.executable,
@@ -185,14 +186,6 @@ class EmbeddedServer:
         )
 
 
-def _open_log(path: Path) -> IO[bytes]:
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        return path.open("ab")
-    except OSError as error:
-        raise StorageError(f"cannot write the engine's log {path}: {error.strerror}") from error
-
-
 def _complete(url: str, timeout_s: float) -> bool:
     """One completion, past any proxy; False where the server answers anything but tokens."""
     request = urllib.request.Request(  # noqa: S310  a loopback URL that the child reported
@@ -205,13 +198,3 @@ def _complete(url: str, timeout_s: float) -> bool:
         return bool(answer["usage"]["completion_tokens"] >= 1)
     except (OSError, http.client.HTTPException, ValueError, KeyError, TypeError):
         return False
-
-
-def _ending(returncode: int) -> str:
-    """`ended with status 1`, or `was killed by SIGSEGV`."""
-    if returncode >= 0:
-        return f"ended with status {returncode}"
-    try:
-        return f"was killed by {signal.Signals(-returncode).name}"
-    except ValueError:
-        return f"was killed by signal {-returncode}"

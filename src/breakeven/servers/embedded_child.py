@@ -7,7 +7,6 @@ at once when stdin ends, as it does when the parent is killed with -9. What llam
 
 from __future__ import annotations
 
-import ctypes
 import json
 import os
 import signal
@@ -17,9 +16,8 @@ import time
 from typing import Any
 
 from breakeven.engines.llamacpp import LlamaSettings
+from breakeven.servers.guard import die_with
 
-PR_SET_PDEATHSIG = 1
-"""Linux prctl(2): the signal that this process gets when the thread that started it ends."""
 LAST_WORDS_S = 0.2
 """Waited after a failure: llama.cpp writes its log, where the reason stands, in a thread of its own."""
 
@@ -30,7 +28,7 @@ def main() -> None:
     report = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)
     config = json.loads(sys.stdin.buffer.readline() or "{}")
-    _die_with(config["parent_pid"])
+    die_with(config["parent_pid"])  # also while a model loads and stdin cannot be watched
     watch = threading.Thread(target=_leave_when_stdin_ends, daemon=True)
     watch.start()
     server, answer = _start(config)
@@ -39,14 +37,6 @@ def main() -> None:
     if server is not None:
         watch.join()
     os._exit(1)
-
-
-def _die_with(parent_pid: int) -> None:
-    """Also end with the parent while the interpreter is busy loading a model and cannot watch stdin."""
-    if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-        if os.getppid() != parent_pid:
-            os._exit(0)
 
 
 def _leave_when_stdin_ends() -> None:

@@ -25,6 +25,10 @@ class Found:
     """What its unit or container sets; values of secrets are not kept: None of them is ever printed."""
     evidence: Mapping[str, str] = field(default_factory=dict)
     """What was read to know this, such as the unit's text by its path."""
+    as_run: tuple[str, ...] | None = None
+    """`argv` with specifiers and variables filled in and secrets hidden, to read an address from; None: as it is."""
+    warnings: tuple[str, ...] = ()
+    """What could go wrong with a trial here, each a sentence with what to do about it."""
 
 
 @dataclass(frozen=True, slots=True)

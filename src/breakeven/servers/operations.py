@@ -6,7 +6,7 @@ process that knows nothing else can put everything back. To undo what was never 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import AsyncGenerator
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -22,21 +22,39 @@ class Completed:
 
 class Host(Protocol):
     """The seam to the machine: every command and every file of somebody else's goes through it. Commands are
-    argument lists, and no shell sees them."""
+    argument lists, and no shell sees them. Paths are absolute."""
 
     async def run(
-        self, argv: tuple[str, ...], stdin: bytes | None = None, timeout_s: float = 60.0
+        self,
+        argv: tuple[str, ...],
+        stdin: bytes | None = None,
+        timeout_s: float = 60.0,
+        hold_stdin: bool = False,
     ) -> Completed:
-        """Raises ServerError where it cannot be started, or takes longer."""
+        """`hold_stdin` leaves its input open until it ends, for those that take the end of it as a reason to
+        stop. Raises ServerError where it cannot be started, takes longer, or says far too much."""
+
+    def lines(self, argv: tuple[str, ...]) -> AsyncGenerator[str, None]:
+        """What a command that goes on says, on both streams, line by line without their ends, as it comes:
+        `journalctl -f` or `docker logs -f`. Ends when the command does, whatever its status; closing the
+        iterator ends the command. Raises ServerError where it cannot be started."""
 
     def read(self, path: str) -> bytes | None:
         """None where there is no such file. Raises ServerError where it cannot be read."""
 
-    def write(self, path: str, data: bytes, mode: int = 0o644) -> None:
-        """As a whole and on disk before it returns, with its folders. Raises StorageError."""
+    def mode(self, path: str) -> int | None:
+        """Permission bits of a file; None where there is none. Raises ServerError."""
 
-    def remove(self, path: str) -> None:
-        """With the folders that `write` made and that are empty now. No harm where there is none."""
+    def missing_folders(self, path: str) -> tuple[str, ...]:
+        """Folders that `write` would have to make for this file, the outermost first. Raises ServerError."""
+
+    def write(self, path: str, data: bytes, mode: int = 0o644) -> None:
+        """As a whole and on disk before it returns, with its folders; a file that is replaced keeps its
+        owner. Raises StorageError."""
+
+    def remove(self, path: str, folders: tuple[str, ...] = ()) -> None:
+        """The file, then those of the folders that are empty, the last first; on disk before it returns.
+        No harm where there is none. Raises StorageError."""
 
 
 class Operation(Protocol):
@@ -52,9 +70,4 @@ class Operation(Protocol):
         """Likewise. Safe whether or not it was done."""
 
     def to_json(self) -> dict[str, Any]:
-        """All of it; `op` names the kind, by which `operation_from_json` reads it again."""
-
-
-def operation_from_json(value: Mapping[str, Any]) -> Operation:
-    """Raises UsageError for a kind that is not known."""
-    raise NotImplementedError
+        """All that its undo needs; `op` names the kind, by which `operation_from_json` reads it again."""

@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from breakeven.cli.cost_options import ChosenCost, choose_cost, modelled_of
@@ -13,6 +14,7 @@ from breakeven.cost.anchored import Anchored
 from breakeven.cost.calibration import save_calibration
 from breakeven.cost.measured import Measured
 from breakeven.cost.modelled import Modelled
+from breakeven.cost.routing import RoutingTrace, load_routing, save_routing
 from breakeven.cost.step import PLAIN_STEP, Step
 from breakeven.errors import UsageError
 from breakeven.trace.meta import Schedule
@@ -20,8 +22,23 @@ from breakeven.trace.run import Run
 from tests.unit.cost.test_calibration import CALIBRATION
 from tests.unit.forecast.served import a_run, served
 
-NOTHING = dict.fromkeys(("calibration", "model", "hardware", "tp", "ep", "step_ms", "reuse"))
+NOTHING = dict.fromkeys(("calibration", "model", "hardware", "tp", "ep", "step_ms", "reuse", "routing"))
 H100 = {"model": "llama-3.1-8b", "hardware": "h100-sxm"}
+
+
+QWEN3 = {"model": "qwen3-30b-a3b", "hardware": "h100-sxm"}
+
+
+def routing(folder: Path, count: int = 128, top_k: int = 8, random_router: bool = False) -> Path:
+    """Tokens that keep half of their experts from one to the next."""
+    rng = np.random.default_rng(0)
+    rows = [rng.permutation(count)[:top_k]]
+    for _ in range(79):
+        fresh = np.setdiff1d(np.arange(count), rows[-1])
+        rows.append(np.concatenate([rows[-1][top_k // 2 :], rng.permutation(fresh)[: top_k - top_k // 2]]))
+    trace = RoutingTrace(np.array(rows)[:, None], (40, 40), count, "made", random_router)
+    save_routing(trace, folder / "routing.npz")
+    return folder / "routing.npz"
 
 
 def chosen(run: Run | None = None, **values: Any) -> ChosenCost:
@@ -97,6 +114,61 @@ def test_a_run_that_tells_none_leaves_the_model_alone_and_is_named(tmp_path: Pat
     assert isinstance(found.cost, Modelled)
     (warning,) = found.warnings
     assert "record's own speed is not used" in warning and "--step-ms" in warning
+
+
+@pytest.mark.parametrize("step_ms", [None, 9.0])
+def test_measured_reuse_replaces_what_a_model_assumes(step_ms: float | None, tmp_path: Path):
+    file = routing(tmp_path)
+    reuse = load_routing(file).reuse()
+    found = chosen(**QWEN3, routing=file, step_ms=step_ms)
+    model = found.cost.modelled if isinstance(found.cost, Anchored) else found.cost
+    assert isinstance(model, Modelled) and model.reuse == reuse.estimate
+    assert sorted(end.reuse for end in model.reuse_ends) == [reuse.low, reuse.high]
+    assert "plain steps" in found.words and f"reused at {reuse.estimate:.2f} (" in found.words
+    assert found.warnings == ()
+
+
+def test_measured_reuse_reads_the_curve_of_a_mixture_of_experts(tmp_path: Path):
+    file = routing(tmp_path)
+    for moe in (True, None):
+        found = chosen(calibration=calibration(tmp_path, moe=moe), routing=file)
+        assert isinstance(found.cost, Measured) and found.cost.moe is True
+        assert found.cost.reuse == load_routing(file).reuse()
+    assert found.most_concurrency == 4 and chosen(**H100).most_concurrency is None
+
+
+def test_a_random_router_is_named(tmp_path: Path):
+    (said,) = chosen(**QWEN3, routing=routing(tmp_path, random_router=True)).warnings
+    assert "Routing is random, not learned" in said and "routing.npz" in said
+
+
+@pytest.mark.parametrize(
+    ("values", "made", "fragments"),
+    [
+        ({**QWEN3, "reuse": 0.4}, {}, ("--reuse", "leave out one of the two")),
+        (QWEN3, {"count": 64}, ("experts is 64 there and 128 here", "models routing MODEL --out")),
+        (QWEN3, {"top_k": 4}, ("top_k is 4 there and 8 here",)),
+        (H100, {}, ("llama-3.1-8b has none", "leave out --routing")),
+        ({}, {}, ("breakeven calibrate URL",)),
+    ],
+)
+def test_routing_of_what_it_cannot_be_of_is_refused(
+    values: dict[str, Any], made: dict[str, Any], fragments: tuple[str, ...], tmp_path: Path
+):
+    with pytest.raises(UsageError) as caught:
+        chosen(**values, routing=routing(tmp_path, **made))
+    for fragment in fragments:
+        assert fragment in str(caught.value)
+
+
+def test_routing_beside_a_calibration_must_be_of_its_model(tmp_path: Path):
+    file = routing(tmp_path, top_k=4)
+    with pytest.raises(UsageError, match=r"made with --dense, and --routing .* leave out one of the two"):
+        chosen(calibration=calibration(tmp_path, moe=False), routing=file)
+    with pytest.raises(UsageError, match="top_k is 4 there and 8 here"):
+        chosen(calibration=calibration(tmp_path), model="qwen3-30b-a3b", routing=file)
+    with pytest.raises(UsageError, match="no trace of routing"):
+        chosen(**QWEN3, routing=tmp_path / "calibration.json")
 
 
 def test_without_any_measurement_it_is_the_model(tmp_path: Path):

@@ -6,7 +6,15 @@ from typing import Any
 
 import pytest
 
-from breakeven.cli.forecast import ENGINES, KS, MOST_SETTINGS, _grid, drafters_of
+from breakeven.cli.forecast import (
+    CONCURRENCIES,
+    ENGINES,
+    KS,
+    MOST_SETTINGS,
+    _concurrencies,
+    _grid,
+    drafters_of,
+)
 
 NOTHING: dict[str, Any] = {"drafter_names": (), "ks": None, "n_ranges": None}
 
@@ -23,6 +31,12 @@ def test_the_drafters_of_an_engine():
     assert list(drafters_of("vllm")) == list(drafters_of(None)) == ["vllm-ngram", "vllm-suffix"]
     assert all(name.startswith("llamacpp-") for name in drafters_of("llama.cpp"))
     assert list(drafters_of("sglang")) == ["sglang-ngram"]
+
+
+def test_concurrencies_reach_as_far_as_the_calibration():
+    assert _concurrencies(None, None) == CONCURRENCIES
+    assert _concurrencies(None, 12) == (1, 2, 4, 8, 12) and _concurrencies(None, 16) == (1, 2, 4, 8, 16)
+    assert _concurrencies((3, 64), 16) == (3, 64)
 
 
 def test_what_is_named_is_tried_in_full():

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from breakeven.cost.curve import LEAST_ERROR, Z_95, Curve, CurvePoint
+from breakeven.cost.calibrate import CONCURRENCIES
+from breakeven.cost.curve import LEAST_ERROR, MOST_CONCURRENCY, Z_95, Curve, CurvePoint
 from breakeven.errors import UsageError
 
 DENSE_ON_A_CPU = {1: 29.6, 2: 34.5, 3: 27.9, 4: 28.3, 6: 29.7, 8: 37.5}
@@ -49,6 +50,14 @@ def test_beyond_the_last_point_the_interval_opens():
     assert all(a < b for a, b in pairwise(widths))
     said = rising.warning(20) or ""
     assert "beyond the last measured point (8)" in said and "--max-concurrency 20" in said
+
+
+def test_no_point_is_advised_that_calibration_does_not_reach():
+    said = curve({1: 10, 2: 12, 4: 13}).warning(5000) or ""
+    assert said.endswith("type  breakeven calibrate URL --max-concurrency 256")
+    whole = curve({1: 10, 2: 12, MOST_CONCURRENCY: 100})
+    assert (whole.warning(5000) or "").endswith("with a growing error") and whole.warning(256) is None
+    assert CONCURRENCIES[-1] == MOST_CONCURRENCY
 
 
 def test_beyond_a_level_end_the_line_through_all_points_is_allowed_for():

@@ -85,6 +85,16 @@ def test_experts_widen_the_interval_downwards_only(step: Step):
     assert unknown == Interval(dense.estimate, mixed.low, dense.high)
 
 
+def test_a_measured_reuse_takes_the_place_of_the_assumed():
+    reuse = Interval(0.5, 0.4, 0.6)
+    found = Measured(LINE, moe=True, reuse=reuse).seconds(Step(9))
+    assert found.estimate * 1e3 == pytest.approx(line_ms(1 + 8 * 0.5))
+    high = Measured(LINE, moe=True, reuse=Interval(0.4, 0.4, 0.4)).seconds(Step(9)).high
+    assert found.high == high < Measured(LINE, moe=True).seconds(Step(9)).high
+    (said,) = Measured(LINE, moe=True, reuse=reuse).warnings(Step(9))
+    assert said.endswith("with 40% to 60% of experts reused")
+
+
 def test_independent_sequences_share_no_experts():
     plain = Step(1, 8)
     assert Measured(LINE, moe=True).seconds(plain) == Measured(LINE, moe=False).seconds(plain)

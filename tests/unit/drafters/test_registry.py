@@ -96,21 +96,21 @@ def test_no_default_is_a_trap(name: str):
             "llamacpp-ngram-simple",
             {"n": 4, "k": 2},
             ["k 2 is below n 4: llama.cpp drops drafts shorter than n, so that nothing is drafted: "
-             "type --set k=4"],
+             "give a k of 4 or more"],
         ),
         ("llamacpp-ngram-simple", {"n": 4, "k": 4}, []),
         (
             "llamacpp-ngram-mod",
             {"k": 8},
-            ["min_k 48 is above k 8: only drafts of exactly k tokens are made: type --set min_k=1 for "
+            ["min_k 48 is above k 8: only drafts of exactly k tokens are made: give a min_k of 1 for "
              "shorter ones"],
         ),
         ("llamacpp-ngram-mod", {"k": 48}, []),
-        ("llamacpp-ngram-mod", {"k": 0}, ["k is 0: nothing is drafted: type --set k=64"]),
+        ("llamacpp-ngram-mod", {"k": 0}, ["k is 0: nothing is drafted: give a k of 64, its default"]),
         (
             "llamacpp-ngram-mod",
             {"n": 15},
-            ["n 15 is below 16: llama.cpp warns that drafts may be of poor quality: type --set n=16"],
+            ["n 15 is below 16: llama.cpp warns that drafts may be of poor quality: give an n of 16 or more"],
         ),
         ("llamacpp-ngram-mod", {"n": 16}, []),
     ],

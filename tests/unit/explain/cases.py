@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
+from breakeven.cost.curve import Curve, CurvePoint
 from breakeven.cost.hardware import hardware
+from breakeven.cost.measured import Measured
 from breakeven.cost.presets import preset
 from breakeven.explain.case import Case
 from breakeven.explain.explain import explain
@@ -37,6 +40,16 @@ def kimi(**changes: Any) -> Case:
         "settings": {"prompt_lookup_max": 4},
     }
     return Case(**{**values, **changes})
+
+
+CURVE_MS = {1: 13.0, 2: 13.5, 4: 14.2, 6: 16.0, 8: 18.0}
+"""A step of a server by the sequences in it."""
+
+
+def calibrated(moe: bool = True, steps_ms: Mapping[int, float] = CURVE_MS) -> Measured:
+    """A concurrency curve of a server such as that of `kimi`."""
+    points = (CurvePoint(c, ms / 1e3, ms * 0.99e-3, ms * 1.01e-3, 20) for c, ms in steps_ms.items())
+    return Measured(Curve(tuple(points)), moe)
 
 
 def llama(observation: Observation, **changes: Any) -> Case:

@@ -38,10 +38,10 @@ def test_only_latent_attention_has_its_prefill_path():
 def test_the_prefill_path_grows_with_context():
     short, long = (explained_kimi(context_tokens=n) for n in (1000, 8000))
     a, b = finding(short, "mla_prefill"), finding(long, "mla_prefill")
-    assert a and b and a.ms and b.ms
-    assert b.ms[1] == pytest.approx(8 * a.ms[1])
+    assert a and b and a.step_s and b.step_s
+    assert b.step_s[1] == pytest.approx(8 * a.step_s[1])
     # 61 layers · 2 · 1000 · 512 · 64 · 256 operations on 8 devices at 72 % of 503 TFLOPS
-    assert a.ms[1] == pytest.approx(61 * 2 * 1000 * 512 * 64 * 256 / (8 * 0.72 * 503e12))
+    assert a.step_s[1] == pytest.approx(61 * 2 * 1000 * 512 * 64 * 256 / (8 * 0.72 * 503e12))
 
 
 @pytest.mark.parametrize(
@@ -68,8 +68,8 @@ def test_plain_steps_far_apart_hold_more_than_decoding():
 def test_a_profiled_all_reduce_is_held_against_the_curve():
     asked = finding(explained_kimi(), "slow_all_reduce")
     slow = finding(explained_kimi(profiled_s={"all_reduce": 6.2e-3}), "slow_all_reduce")
-    assert asked and asked.ms is None and "not profiled" in asked.evidence
-    assert slow and slow.ms and slow.ms[1] * 1e3 == pytest.approx(2.87, abs=0.01)
+    assert asked and asked.step_s is None and "not profiled" in asked.evidence
+    assert slow and slow.step_s and slow.step_s[1] * 1e3 == pytest.approx(2.87, abs=0.01)
     assert "51 µs a call" in slow.evidence and "at 27 µs" in slow.evidence
     assert finding(explained_kimi(profiled_s={"all_reduce": 3.4e-3}), "slow_all_reduce") is None
 
@@ -91,9 +91,9 @@ def test_acceptance_that_is_not_known_may_make_verification_too_dear():
 def test_a_trained_head_takes_time_that_is_told():
     seen = from_speeds("x", 100.0, 110.0, (0.6, 0.6), (1.0, 1.0))
     found = finding(explain(llama(seen, engine="vllm")), "drafter_time")
-    assert found and found.confidence == "medium" and found.ms and found.ms[1] > 1e-3
+    assert found and found.confidence == "medium" and found.step_s and found.step_s[1] > 1e-3
     ngram = finding(explained_kimi(), "drafter_time")
-    assert ngram and ngram.ms and ngram.ms[1] < 2e-3
+    assert ngram and ngram.step_s and ngram.step_s[1] < 2e-3
 
 
 def test_experts_are_not_ruled_out_where_they_could_do_it():

@@ -6,7 +6,7 @@ import pytest
 
 from breakeven.explain.explain import explain
 from breakeven.explain.records import Observation
-from tests.unit.explain.cases import explained_kimi, kimi, llama
+from tests.unit.explain.cases import calibrated, explained_kimi, kimi, llama
 
 MADE = explained_kimi()
 PARTS = {part.name: part for part in MADE.waterfall}
@@ -59,7 +59,7 @@ def test_the_causes_in_their_order():
         ("slow_all_reduce", "low"),
     ]
     assert [one.id for one in MADE.ruled_out] == ["distinct_experts", "weights_over_link", "low_acceptance"]
-    assert all(one.next_command and one.evidence for one in (*MADE.findings, *MADE.ruled_out))
+    assert all(one.next_command and one.check and one.evidence for one in (*MADE.findings, *MADE.ruled_out))
 
 
 def test_what_is_not_known_is_named_with_what_settles_it():
@@ -107,3 +107,21 @@ def test_warnings(tpot_s: float, changes: dict[str, object], words: str):
 
 def test_no_warnings_without_a_reason():
     assert MADE.warnings == ()
+
+
+def test_a_calibration_measures_what_verifying_costs():
+    made = explained_kimi(measured=calibrated(), doubts=("a point is doubted",))
+    assert "verify_ms" not in made.unknown
+    assert [part.name for part in made.waterfall] == ["step"]
+    assert {one.outcome for one in made.explained} == {"faster"}
+    assert made.warnings[0] == "a point is doubted"
+    assert any("upper bound" in warning for warning in made.warnings)
+    experts = next(one for one in made.ruled_out if one.id == "distinct_experts")
+    assert experts.step_s is None and experts.next_command == "" and experts.check
+    assert "instead of 8. All of verifying" in experts.evidence
+
+
+def test_a_plain_step_unlike_that_of_the_calibration_is_said():
+    said = "coding: the plain step took 16.0 ms, and 13.0 ms where it was calibrated"
+    made = explained_kimi(measured=calibrated())
+    assert [one.startswith(said) for one in made.warnings if "where it was calibrated" in one] == [True]

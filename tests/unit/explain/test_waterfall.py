@@ -1,10 +1,10 @@
 import pytest
 
 from breakeven.cost.anchored import Anchored
-from breakeven.cost.step import Step
+from breakeven.cost.step import PLAIN_STEP, Step
 from breakeven.explain.records import Observation
 from breakeven.explain.waterfall import least_all_reduce_s, verify_cost, waterfall
-from tests.unit.explain.cases import kimi, llama
+from tests.unit.explain.cases import CURVE_MS, calibrated, kimi, llama
 
 NAMES = ["weights", "experts", "kv", "arithmetic", "all_reduce", "overhead", "rest"]
 SEEN = Observation("x", 0.010, 0.012)
@@ -53,3 +53,21 @@ def test_more_sequences_wake_more_experts_and_send_more():
     one, four = (waterfall(kimi(sequences=n), 0.016, 5) for n in (1, 4))
     assert four[1].baseline_s > 3 * one[1].baseline_s
     assert least_all_reduce_s(kimi(sequences=4), 5) == pytest.approx(4 * least_all_reduce_s(kimi(), 5))
+
+
+def test_a_calibrated_step_is_one_part_that_grows_as_the_curve_does():
+    (dense,) = waterfall(kimi(measured=calibrated(moe=False)), 0.026, 5)
+    assert (dense.name, dense.baseline_s) == ("step", 0.026)
+    assert dense.added_s.estimate == pytest.approx(0.026 * (CURVE_MS[6] / CURVE_MS[1] - 1))
+    assert "6 tokens instead of 1" in dense.source
+    moe = verify_cost(waterfall(kimi(measured=calibrated()), 0.026, 5))
+    ratio = calibrated().relative(Step(6), PLAIN_STEP)
+    assert (moe.low, moe.high) == pytest.approx((0.026 * (ratio.low - 1), 0.026 * (ratio.high - 1)))
+    assert moe.low < moe.estimate < dense.added_s.estimate < moe.high
+
+
+def test_more_tokens_never_take_less_time_by_a_curve():
+    flat = calibrated(moe=False, steps_ms={1: 13.0, 2: 13.0, 4: 13.0})
+    assert flat.relative(Step(3), PLAIN_STEP).low < 1
+    (part,) = waterfall(kimi(measured=flat), 0.013, 2)
+    assert part.added_s.low == 0 < part.added_s.high

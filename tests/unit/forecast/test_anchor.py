@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ import pytest
 
 from breakeven.acceptance.counters import SpecCounters
 from breakeven.errors import UsageError
-from breakeven.forecast.anchor import anchor_of
+from breakeven.forecast.anchor import anchor_of, speculated
 from breakeven.trace.meta import Schedule
 from breakeven.trace.records import RequestTrace
 from tests.unit.forecast.served import a_run, served
@@ -45,3 +46,10 @@ def test_runs_that_tell_no_plain_step(changes: dict[str, Any], why: str, tmp_pat
     run = a_run(tmp_path / "r", in_turn(), **changes)
     with pytest.raises(UsageError, match=why):
         anchor_of(run)
+
+
+def test_a_request_that_drafted_tells_that_its_run_speculated(tmp_path: Path):
+    plain, drafted = in_turn()[:1], in_turn()
+    drafted[-1] = replace(drafted[-1], speculation=SpecCounters(drafts=1, drafted_tokens=3))
+    assert speculated(a_run(tmp_path / "drafted", drafted))
+    assert not speculated(a_run(tmp_path / "plain", plain, counters=SpecCounters(drafts=0, drafted_tokens=0)))

@@ -62,7 +62,19 @@ def test_what_differs_is_named_with_both_values(
 
 
 @pytest.mark.parametrize(
-    "flag", ["port", "--host", "max-num-seqs", "parallel", "log_level", "disable-log-stats", "--metrics"]
+    "flag",
+    [
+        "port",
+        "--host",
+        "max-num-seqs",
+        "parallel",
+        "log_level",
+        "disable-log-stats",
+        "--metrics",
+        "speculative-config",
+        "--spec-type",
+        "model_draft",
+    ],
 )
 def test_flags_that_change_no_step_may_differ(flag: str):
     mine, theirs = (replace(VLLM, flags={flag: value}) for value in (1, 2))

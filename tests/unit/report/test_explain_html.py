@@ -20,7 +20,13 @@ PARTS = (
     Part("all_reduce", 6e-3, Interval(1e-3, 1e-3, 1e-3), "122 calls"),
 )
 FINDING = Finding(
-    "graphs", "CUDA graphs are off", "the log says so", "medium", "grep graph LOG", (1e-3, 2e-3)
+    "graphs",
+    "CUDA graphs are off",
+    "the log says so",
+    "medium",
+    "grep graph LOG",
+    "Look for PIECEWISE.",
+    (1e-3, 2e-3),
 )
 
 
@@ -47,7 +53,7 @@ def explanation(**changes: Any) -> Explanation:
         "ngram",
         "vllm 1.0",
         (explained(), explained(observation=Observation("math", 10e-3, 9e-3), observed_speedup=10 / 9)),
-        (replace(FINDING, title="Experts", ms=None),),
+        (replace(FINDING, title="Experts", step_s=None),),
         (FINDING,),
         {"draft_share": "read it from /metrics"},
         ("the profile is of another step",),
@@ -158,7 +164,14 @@ def test_every_plot_tells_its_content_to_those_who_do_not_see_it():
 
 def test_findings_stand_with_their_checks_and_what_is_unknown():
     text = " ".join(Page(PAGES["whole"]).text.split())
-    for said in ("CUDA graphs are off", "the log says so", "grep graph LOG", "1.00 to 2.00", "medium"):
+    for said in (
+        "CUDA graphs are off",
+        "the log says so",
+        "grep graph LOG",
+        "Look for PIECEWISE.",
+        "1.00 to 2.00",
+        "medium",
+    ):
         assert said in text
     assert "What it is not" in text and "read it from /metrics" in text
     assert "the profile is of another step" in text and "at least when" not in text
@@ -181,7 +194,7 @@ def test_many_observations_are_in_the_table_and_the_first_are_drawn():
 
 
 def test_hostile_strings_are_only_text():
-    bad = replace(FINDING, id=HOSTILE, title=HOSTILE, evidence=HOSTILE, next_command=HOSTILE)
+    bad = replace(FINDING, id=HOSTILE, title=HOSTILE, evidence=HOSTILE, next_command=HOSTILE, check=HOSTILE)
     one = explained(
         observation=Observation(HOSTILE, 10e-3, 12e-3),
         parts=(Part(HOSTILE, 10e-3, Interval(5e-3, 4e-3, 6e-3), HOSTILE),),

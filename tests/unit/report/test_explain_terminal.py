@@ -11,7 +11,7 @@ from breakeven.explain.explain import explain
 from breakeven.explain.records import Explanation, Observation
 from breakeven.report.explain_json import explain_json
 from breakeven.report.explain_terminal import print_explanation
-from tests.unit.explain.cases import explained_kimi, kimi, llama
+from tests.unit.explain.cases import calibrated, explained_kimi, kimi, llama
 from tests.unit.report.builders import HOSTILE
 
 MADE = explained_kimi(profiled_s={"all_reduce": 6.2e-3})
@@ -33,8 +33,8 @@ def flat(text: str) -> str:
 def test_all_that_matters_is_said_at_any_width(width: int):
     text = flat(shown(MADE, width, "page.html"))
     for said in (
-        "Acceptance, experts and AllReduce together predict a speedup at every draft share above 0",
-        "observed: −25.9 % to −8.8 %",
+        "Observed −25.9 % to −8.8 %; predicted: a speedup at every draft share above 0.",
+        "Verifying adds 0.24 to 0.49 plain steps to a step that drafts (experts, AllReduce)",
         "at least 5.6 (coding), 2.6 (math), 2.1 (structured), 1.2 (explanatory) ms per step",
         "even if nothing was ever drafted",
         "+3.46 to 4.87",
@@ -54,6 +54,21 @@ def test_only_what_is_copied_is_wider_than_the_terminal(width: int):
         assert len(text) <= width or text.startswith(copied), text
 
 
+def test_the_first_three_lines_are_the_answer():
+    first = shown(MADE, 80).splitlines()[:3]
+    assert first[0] == "Observed −25.9 % to −8.8 %; predicted: a speedup at every draft share above 0."
+    assert flat(" ".join(first[1:])).startswith("Unexplained: at least 5.6 (coding), 2.6 (math)")
+    assert first[2].endswith("even if nothing was ever drafted.")
+
+
+@pytest.mark.parametrize("width", [60, 80, 120])
+def test_a_command_is_alone_on_its_line(width: int):
+    lines = [text.strip() for text in shown(MADE, width).splitlines()]
+    for one in (*MADE.findings, *MADE.ruled_out):
+        assert f"Check: {one.next_command}" in lines and "#" not in one.next_command
+        assert one.check in flat(shown(MADE, width)) and one.check.endswith(".")
+
+
 def test_no_number_is_cut_at_80_columns():
     assert "…" not in shown(MADE, 80).replace(" … ", "")
 
@@ -66,13 +81,13 @@ def test_a_wide_terminal_has_the_sources_beside_the_parts():
 def test_what_is_known_has_no_even_if():
     made = explain(llama(Observation("all", 0.010, 0.009, (0.3, 0.3), (1.0, 1.0))))
     text = flat(shown(made))
-    assert "Left over, unexplained:" in text and "even if" not in text and "at least" not in text
+    assert "Unexplained:" in text and "even if" not in text and "at least" not in text
 
 
 def test_a_speed_within_the_model_leaves_nothing_over():
     seen = Observation("all", 0.010, 0.0098, (0.0, 1.0), None)
     text = flat(shown(explain(llama(seen))))
-    assert "Nothing need be left over" in text and "Acceptance and the cost of verifying together" in text
+    assert "Nothing need be left over" in text and "by what is not known" in text
 
 
 def test_a_step_faster_than_modelled_is_said_to_be():
@@ -83,7 +98,7 @@ def test_a_step_faster_than_modelled_is_said_to_be():
 def test_a_slowdown_that_is_explained_is_the_answer():
     seen = Observation("all", 0.010, 0.0102, (0.0, 0.0), (1.0, 1.0))
     text = flat(shown(explain(llama(seen))))
-    assert "predict a slowdown at every draft share" in text
+    assert "predicted: a slowdown at every draft share" in text
     assert "Verifying costs more than the accepted tokens save" in text
 
 
@@ -103,7 +118,7 @@ def test_the_json_has_its_keys_and_a_reason_beside_each_null():
     assert first["name"] == "coding" and len(first["predicted"]) == 11
     assert first["unexplained_ms"]["low"] == pytest.approx(5.577283, abs=1e-5)
     assert first["observed"]["draft_share"] is None and "draft_share" in first["observed"]["absent"]
-    assert {"id", "title", "evidence", "confidence", "next_command"} <= set(values["findings"][0])
+    assert {"id", "title", "evidence", "confidence", "next_command", "check"} <= set(values["findings"][0])
     check_nulls(values)
 
 
@@ -116,3 +131,17 @@ def check_nulls(value: object) -> None:
         assert nulls <= set(value.get("absent", {})), value
         for item in value.values():
             check_nulls(item)
+
+
+def test_a_measured_cost_is_said_to_be_measured():
+    made = explained_kimi(measured=calibrated())
+    text = flat(shown(made, 80))
+    assert "plain steps to a step that drafts (as measured); acceptance pays for 0.85 to 1.55" in text
+    assert (
+        "whole step, not taken apart: 6 tokens instead of 1 on the concurrency curve of the calibration"
+        in text
+    )
+    assert "Check: breakeven calibrate" not in text
+    values = explain_json(made)
+    check_nulls(values)
+    assert [part["part"] for part in values["waterfall"]] == ["step"]

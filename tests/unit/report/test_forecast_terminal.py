@@ -5,10 +5,11 @@ from dataclasses import replace
 import pytest
 from rich.console import Console
 
+from breakeven.forecast.phrases import span
 from breakeven.forecast.records import Forecast
 from breakeven.replay.records import Origin
 from breakeven.report.forecast_terminal import print_forecast
-from breakeven.report.forecast_words import FORECAST_DEFINITIONS
+from breakeven.report.forecast_words import FORECAST_DEFINITIONS, headline
 from tests.unit.report.builders import HOSTILE
 from tests.unit.report.forecasts import forecast, given, interval, row, rows, without_record
 
@@ -141,3 +142,18 @@ def test_every_figure_has_one_definition():
     keys = [definition.key for definition in FORECAST_DEFINITIONS]
     assert len(keys) == len(set(keys))
     assert {"speedup", "throughput_speedup", "break_even", "oracle", "needed", "interval"} <= set(keys)
+
+
+def test_the_headline_is_of_the_record_else_of_the_head_else_what_it_must_reach():
+    head = given()[0]
+    assert headline(forecast(given=given())) == headline(forecast())
+    assert " decode speedup at concurrency 1" in headline(forecast())
+    known = without_record(given=(head,))
+    assert headline(known) == f"{span(head.cells[0].speedup)} decode speedup with eagle3 k=1 at concurrency 1"
+    assert shown(known).startswith("No record: what a trained drafter gives\n")
+    assert headline(without_record()) == "What eagle3 must reach"
+
+
+def test_a_headline_of_no_decode_step_has_no_figure():
+    bare = tuple(replace(cell, speedup=interval(float("nan"))) for cell in rows()[0].cells)
+    assert headline(forecast(rows=(replace(rows()[0], cells=bare),))) == "No decode step to speed up"

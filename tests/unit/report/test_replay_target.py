@@ -75,6 +75,11 @@ def test_of_a_run_only_its_pages_are_written_over(tmp_path: Path):
     assert f"it is a file of {run}" in refused(run / "requests.jsonl", run)
 
 
+def test_the_page_to_type_is_the_verbs_own(tmp_path: Path):
+    with pytest.raises(UsageError, match=r"type --html forecast\.html$"):
+        check_target(tmp_path, [], "forecast.html")
+
+
 def test_what_went_wrong_with_a_page_is_said_of_html():
     error = StorageError("cannot write to x: the disk is full: free some space, then go on with --resume")
     error.__cause__ = OSError(errno.ENOSPC, "No space left on device")

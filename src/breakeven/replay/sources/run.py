@@ -46,26 +46,28 @@ class RunSource(Source):
     """Of equal answers to one prompt the first is kept at temperature 0: greedy repeats add nothing, and a
     drafter that learns would know the later ones by heart. At others, equal answers are samples like any.
 
+    `run` is the run itself, of a trial its baseline.
+
     Raises RunFormatError for a folder that is no run; UsageError for one without ids, if no tokenizer helps.
     """
 
     def __init__(self, path: Path, tokeniser: Tokeniser | None) -> None:
         is_trial = (path / TRIAL).is_file()
-        self._run = load_run(path / BASELINE if is_trial else path)
-        self._tokens = load_tokens(self._run.path)
+        self.run = load_run(path / BASELINE if is_trial else path)
+        self._tokens = load_tokens(self.run.path)
         self._tokeniser = tokeniser
         self._way = self._find_way()
-        self._prompts = _texts(self._run) if self._way == "tokenizer" else {}
+        self._prompts = _texts(self.run) if self._way == "tokenizer" else {}
         kind: Literal["run", "trial"] = "trial" if is_trial else "run"
-        temperature = self._run.meta.sampling.temperature
+        temperature = self.run.meta.sampling.temperature
         made = (MAY_DIFFER, NO_TEMPLATE) if self._way == "tokenizer" else ()
-        engine = self._run.meta.server.engine
+        engine = self.run.meta.server.engine
         super().__init__(Origin(str(path), kind, temperature, self._way, engine), (*made, *self._missing()))
 
     @cached_property
     def expected(self) -> int:
         """Known from ids as recorded, else from the texts: nothing is tokenised for it."""
-        answers = [_answer(trace) for trace in self._run.traces() if self._is_promising(trace)]
+        answers = [_answer(trace) for trace in self.run.traces() if self._is_promising(trace)]
         return len(set(answers)) if self._is_greedy else len(answers)
 
     def _is_promising(self, trace: RequestTrace) -> bool:
@@ -78,12 +80,12 @@ class RunSource(Source):
 
     def _find_way(self) -> Way:
         """The best way there is to ids: the same for every request."""
-        if any(trace.output_token_ids for trace in self._run.traces()):
+        if any(trace.output_token_ids for trace in self.run.traces()):
             return "recorded"
         if self._tokens is not None and len(self._tokens):
             return "server tokenizer"
         if self._tokeniser is None:
-            raise UsageError(_no_ids(self._run, self._tokens))
+            raise UsageError(_no_ids(self.run, self._tokens))
         return "tokenizer"
 
     def _missing(self) -> tuple[str, ...]:
@@ -94,7 +96,7 @@ class RunSource(Source):
     def _requests(self) -> Iterator[RecordedRequest]:
         seen: set[bytes] = set()
         doubtful = replayed = 0
-        for trace in self._run.traces():
+        for trace in self.run.traces():
             ids = self._ids(trace)
             if ids is None:
                 continue
@@ -120,7 +122,7 @@ class RunSource(Source):
             output=ids.output,
             answer_from=ids.reasoning_tokens,
             max_tokens=min(trace.max_tokens, UNLIMITED),
-            max_model_len=_max_model_len(self._run.meta.server),
+            max_model_len=_max_model_len(self.run.meta.server),
         )
 
     def _ids(self, trace: RequestTrace) -> _Ids | None:
@@ -134,7 +136,7 @@ class RunSource(Source):
         elif not len(ids.output):
             self._skip("empty output")
         elif self._tokeniser is not None:
-            where = f"{self._run.path}, request {trace.id}"
+            where = f"{self.run.path}, request {trace.id}"
             self._tokeniser.check(ids.prompt, where)
             self._tokeniser.check(ids.output, where)
         return ids if ids is not None and len(ids.output) else None
@@ -152,7 +154,7 @@ class RunSource(Source):
     def _recorded(self, trace: RequestTrace) -> _Ids | None:
         if trace.output_token_ids is None:
             return None
-        where = f"{self._run.path}, request {trace.id}"
+        where = f"{self.run.path}, request {trace.id}"
         if trace.prompt_token_ids is None:
             self._warn(NO_PROMPT)
         prompt = ids_of(list(trace.prompt_token_ids or ()), where, "prompt_token_ids")

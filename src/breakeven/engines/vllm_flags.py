@@ -1,0 +1,213 @@
+"""vLLM's settings of speculation: the options that carry them, read and written, in any version.
+
+Settings from `vllm/config/speculative.py`; the command line from `vllm/utils/argparse_utils.py` (underscores,
+dotted forms, the last of several counts) and `vllm/engine/arg_utils.py`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from breakeven.engines.argv import Given, Takes, is_older, scalar
+from breakeven.engines.speculation import SpeculationConfig
+from breakeven.errors import UsageError
+
+ONE_FLAG = (0, 8, 3)
+"""From this version on --speculative-config only: vllm-project/vllm pull request 15466 removed the others."""
+
+WHOLE = ("--speculative-config", "-sc")
+PARTS = {"--spec-method": "method", "--spec-model": "model", "--spec-tokens": "num_speculative_tokens"}
+OLD = {
+    "--speculative-model": "model",
+    "--num-speculative-tokens": "num_speculative_tokens",
+    "--ngram-prompt-lookup-min": "prompt_lookup_min",
+    "--ngram-prompt-lookup-max": "prompt_lookup_max",
+    "--speculative-model-quantization": "quantization",
+    "--speculative-draft-tensor-parallel-size": "draft_tensor_parallel_size",
+    "-spec-draft-tp": "draft_tensor_parallel_size",
+    "--speculative-max-model-len": "max_model_len",
+    "--speculative-disable-by-batch-size": "disable_by_batch_size",
+    "--speculative-disable-mqa-scorer": "disable_mqa_scorer",
+    "--spec-decoding-acceptance-method": "acceptance_method",
+    "--typical-acceptance-sampler-posterior-threshold": "posterior_threshold",
+    "--typical-acceptance-sampler-posterior-alpha": "posterior_alpha",
+    "--disable-logprobs-during-spec-decoding": "disable_logprobs",
+    "--num-lookahead-slots": "num_lookahead_slots",
+}
+"""Flags up to 0.8.2, by what they are called in --speculative-config (pull request 14434)."""
+SWITCHES = ("--speculative-disable-mqa-scorer",)
+MAYBE = ("--disable-logprobs-during-spec-decoding",)
+OWN_NAMES = {"draft_model": "draft-model", "[ngram]": "ngram"}
+"""Where we call a method otherwise."""
+_DIGITS = re.compile(r"\d+$")
+
+
+def written(config: SpeculationConfig, version: str | None) -> tuple[str, ...]:
+    """The words that turn it on. Raises UsageError for what vLLM, or this version, would not start with."""
+    settings = _settings(config)
+    if is_older(version, ONE_FLAG):
+        return _old_flags(settings, config, version)
+    return "--speculative-config", json.dumps(settings, separators=(",", ":"))
+
+
+def read(found: Sequence[Given]) -> SpeculationConfig | None:
+    """What the options turn on; None is nothing. Raises UsageError for what cannot be read."""
+    settings = _given_settings(found)
+    return None if settings is None else _config(settings)
+
+
+def takes(name: str) -> Takes | None:
+    """The options that concern speculation, and what they take."""
+    if name in SWITCHES:
+        return "none"
+    if name in MAYBE:
+        return "maybe"
+    head = name.partition(".")[0]
+    if head in WHOLE or name in PARTS or name in OLD:
+        return "one"
+    # argparse takes a long option's beginning for the option.
+    return "one" if head.startswith("--spec") else None
+
+
+def file_keys() -> list[str]:
+    """What turns speculation on in the file that --config names: the options, without their hyphens."""
+    names = [name.lstrip("-") for name in (*WHOLE, *PARTS, *OLD)]
+    return sorted({spelling for name in names for spelling in (name, name.replace("-", "_"))})
+
+
+def _full_name(name: str) -> str:
+    """The option of which this is the beginning. Raises UsageError for none, or more than one."""
+    head, point, rest = name.partition(".")
+    known = [*WHOLE, *PARTS, *OLD]
+    matches = [head] if head in known else [each for each in known if each.startswith(head)]
+    if len(matches) != 1:
+        raise UsageError(
+            f"{head} is no option of vLLM's speculation that is known: type --speculative-config"
+        )
+    return matches[0] + point + rest
+
+
+def _given_settings(found: Sequence[Given]) -> dict[str, Any] | None:
+    """Settings by the names of --speculative-config; None where nothing is turned on."""
+    whole: dict[str, Any] | None = None
+    dotted: dict[str, dict[str, Any]] = {}
+    parts: dict[str, Any] = {}
+    for one in found:
+        name = _full_name(one.name)
+        if name in WHOLE:
+            whole = _read_json(one)
+        elif "." in name:
+            head, _, key = name.partition(".")
+            _put(dotted.setdefault(head, {}), key, one.text())
+        else:
+            parts[{**PARTS, **OLD}[name]] = _part(one, name)
+    for settings in dotted.values():
+        whole = settings
+    if whole is None and not parts.keys() - {"num_lookahead_slots"}:
+        return None
+    return {**parts, **{key.replace("-", "_"): value for key, value in (whole or {}).items()}}
+
+
+def _part(one: Given, name: str) -> Any:
+    if name in SWITCHES:
+        return True
+    if name in MAYBE:
+        return one.value is None or scalar(one.value.lower())
+    text = one.text()
+    return scalar(text) if _DIGITS.match(text) else text
+
+
+def _put(settings: dict[str, Any], key: str, word: str) -> None:
+    """One dotted form: --speculative-config.KEY WORD; KEY+ gives items of a list."""
+    *path, last = key.split(".")
+    for step in path:
+        settings = settings.setdefault(step, {})
+    if last.endswith("+"):
+        settings.setdefault(last[:-1], []).extend(scalar(item) for item in word.split(","))
+    else:
+        settings[last] = scalar(word)
+
+
+def _read_json(one: Given) -> dict[str, Any] | None:
+    text = one.text()
+    if text in ("", "None"):
+        return None
+    try:
+        value = json.loads(text)
+    except ValueError:
+        value = text
+    if value is not None and not isinstance(value, dict):
+        raise UsageError(f"{one.name} takes a JSON object, not {text[:60]!r}: quote it with '…' in a shell")
+    return value
+
+
+def _config(settings: dict[str, Any]) -> SpeculationConfig:
+    rest = dict(settings)
+    draft = rest.pop("model", None)
+    method = rest.pop("method", None) or _method_of(draft)
+    if draft in ("ngram", "[ngram]"):
+        draft = None
+    try:
+        return SpeculationConfig(
+            OWN_NAMES.get(method, method),
+            rest.pop("num_speculative_tokens", None),
+            rest.pop("prompt_lookup_min", None),
+            rest.pop("prompt_lookup_max", None),
+            draft,
+            rest,
+        )
+    except TypeError:
+        raise UsageError("--speculative-config has a number that is none: write it without quotes") from None
+
+
+def _method_of(model: Any) -> str:
+    """vLLM's own guess where no method is named, as far as the model's name tells."""
+    name = str(model or "").lower()
+    if name in ("ngram", "[ngram]"):
+        return "ngram"
+    return next((kind for kind in ("eagle3", "eagle", "medusa", "dflash") if kind in name), "draft-model")
+
+
+def _settings(config: SpeculationConfig) -> dict[str, Any]:
+    """As --speculative-config has them. Raises UsageError for what vLLM would not start with."""
+    method = {ours: own for own, ours in OWN_NAMES.items() if ours == "draft-model"}.get(
+        config.method, config.method
+    )
+    if method.startswith("ngram"):
+        config.require("vLLM", "k")
+        config.refuse("vLLM", "draft")
+    else:
+        config.refuse("vLLM", "min_n", "max_n")
+    if method in ("eagle", "eagle3", "draft_model", "custom_class"):
+        config.require("vLLM", "draft", "k")
+    if method == "medusa":
+        config.require("vLLM", "draft")
+    settings = {
+        "method": method,
+        "model": config.draft,
+        "num_speculative_tokens": config.k,
+        "prompt_lookup_min": config.min_n or config.max_n,
+        "prompt_lookup_max": config.max_n or config.min_n,
+    }
+    return {**{name: value for name, value in settings.items() if value is not None}, **config.options}
+
+
+def _old_flags(settings: dict[str, Any], config: SpeculationConfig, version: str | None) -> tuple[str, ...]:
+    if config.method not in ("ngram", "draft-model", "eagle", "medusa"):
+        raise UsageError(f"vLLM {version} has no {config.method}: it takes ngram, or a draft model")
+    method = settings.pop("method")
+    if method == "ngram":
+        settings = {"model": "[ngram]", **settings}
+    names = {key: flag for flag, key in reversed(OLD.items())}
+    words: list[str] = []
+    for key, value in settings.items():
+        if key not in names:
+            raise UsageError(f"vLLM {version} has no {key}: leave out --set {key}")
+        if names[key] in SWITCHES:
+            words += [names[key]] if value else []
+        else:
+            words += [names[key], str(value)]
+    return tuple(words)

@@ -1,0 +1,1 @@
+"""A server that somebody else restarts."""

@@ -1,0 +1,1 @@
+"""A server that is a service of Docker Compose."""

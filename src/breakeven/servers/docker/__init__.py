@@ -1,0 +1,1 @@
+"""A server in a container that `docker run` made."""

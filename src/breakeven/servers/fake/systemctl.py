@@ -1,0 +1,283 @@
+"""FakeSystemd: a Host on which a systemd runs in memory, faithful where breakeven meets it.
+
+Files count once they are read (daemon-reload). A failing service is restarted as its unit says, until that
+was too often, which only reset-failed forgets. Time passes only by `advance` and with each command.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import PurePosixPath
+
+from breakeven.errors import ServerError, StorageError
+from breakeven.servers.fake.units import SYSTEM_PATH, USER_PATH, UnitFiles, find
+from breakeven.servers.operations import Completed
+from breakeven.servers.systemd.effective import EffectiveUnit
+from breakeven.servers.systemd.expand import with_specifiers, with_variables
+from breakeven.servers.systemd.unit_name import UnitName
+
+COMMAND_S = 0.01
+START_LIMIT = 5
+FOREVER_S = 3600.0
+SIGKILL = 9
+
+
+@dataclass(frozen=True, slots=True)
+class Ran:
+    """What starting a command line comes to."""
+
+    says: tuple[str, ...] = ()
+    exit_code: int | None = None
+    """None: it lives."""
+    result: str = "exit-code"
+    """As systemd names a failure, such as oom-kill: then SIGKILL ended it."""
+
+
+Program = Callable[[tuple[str, ...], Mapping[str, str]], Ran]
+"""From words and environment, specifiers and variables filled in."""
+
+
+@dataclass(slots=True)
+class Service:
+    """How one service is."""
+
+    files: UnitFiles
+    active: str = "inactive"
+    sub: str = "dead"
+    result: str = "success"
+    pid: int = 0
+    argv: tuple[str, ...] = ()
+    exit_code: int = 0
+    exit_status: int = 0
+    restarts: int = 0
+    starts: int = 0
+    """Since systemd last forgot them: START_LIMIT is the most."""
+    started_us: int = 0
+    changed_us: int = 0
+
+
+@dataclass
+class FakeSystemd:
+    """`files` are all there are; `folders` those that would be there without them."""
+
+    files: dict[str, bytes] = field(default_factory=dict)
+    program: Program = lambda argv, environment: Ran()
+    user: bool = False
+    uid: int = 0
+    modes: dict[str, int] = field(default_factory=dict)
+    folders: set[str] = field(default_factory=set)
+    disk_full: bool = False
+    answers: dict[tuple[str, ...], Completed] = field(default_factory=dict)
+    """Commands that are answered so, instead of being done."""
+    commands: list[tuple[str, ...]] = field(default_factory=list)
+    """All that were run."""
+
+    def __post_init__(self) -> None:
+        self.folders |= set(self.unit_path) | {"/run", "/etc"}
+        self._now_s = 1000.0
+        self._next_pid = 4000
+        self._services: dict[str, Service] = {}
+        self._journal: list[tuple[int, str, str]] = []
+
+    @property
+    def unit_path(self) -> tuple[str, ...]:
+        return USER_PATH if self.user else SYSTEM_PATH
+
+    def tree(self) -> tuple[dict[str, bytes], set[str]]:
+        """All that is on disk, for comparing."""
+        return dict(self.files), self._all_folders()
+
+    def service(self, unit: str) -> Service:
+        """As systemd has it; read from its files when first asked for."""
+        if unit not in self._services or self._services[unit].files.load_state == "not-found":
+            self._services[unit] = Service(find(unit, self.files, self.unit_path))
+        return self._services[unit]
+
+    def advance(self, seconds: float) -> None:
+        """Time passes: services that wait to be restarted are."""
+        self._now_s += seconds
+        for unit, service in self._services.items():
+            if service.sub == "auto-restart":
+                service.restarts += 1
+                self._start(unit, service)
+
+    def crash(self, unit: str, ran: Ran) -> None:
+        """Its process ends."""
+        self._end(unit, self.service(unit), ran)
+
+    async def run(
+        self,
+        argv: tuple[str, ...],
+        stdin: bytes | None = None,
+        timeout_s: float = 60.0,
+        hold_stdin: bool = False,
+    ) -> Completed:
+        self.commands.append(argv)
+        self._now_s += COMMAND_S
+        if argv in self.answers:
+            return self.answers[argv]
+        if argv == ("id", "-u"):
+            return Completed(0, f"{self.uid}\n", "")
+        if argv[:1] == ("stat",):
+            return Completed(0, f"{len(self.files.get(argv[-1], b''))}\n", "")
+        if argv[:1] != ("systemctl",):
+            raise ServerError(f"{argv[0]} cannot be started: No such file or directory")
+        return self._systemctl(list(argv[1:]))
+
+    def _systemctl(self, words: list[str]) -> Completed:
+        if ("--user" in words) != self.user:
+            return Completed(1, "", "Failed to connect to bus: No medium found")
+        words = [word for word in words if word not in ("--user", "--no-block", "--")]
+        verb, rest = words[0], words[1:]
+        if verb == "show":
+            return Completed(0, self._show(rest), "")
+        if verb == "show-environment":
+            return Completed(0, "HOME=/home/ada\nPATH=/usr/bin\n", "")
+        if verb == "daemon-reload":
+            return self._reload()
+        if verb in ("restart", "start", "stop", "reset-failed"):
+            return self._act(verb, rest[0])
+        return Completed(1, "", f"Unknown command verb {verb}.")
+
+    def _show(self, words: Sequence[str]) -> str:
+        names = words[0].removeprefix("--property=").split(",")
+        if len(words) == 1:
+            return f"UnitPath={' '.join(self.unit_path)}\n"
+        properties = self._properties(words[1])
+        return "".join(f"{name}={properties.get(name, '')}\n" for name in names)
+
+    def _properties(self, unit: str) -> dict[str, str]:
+        service = self.service(unit)
+        effective = EffectiveUnit(service.files.contents)
+        return {
+            "Id": unit,
+            "LoadState": service.files.load_state,
+            "FragmentPath": service.files.fragment,
+            "DropInPaths": " ".join(service.files.dropins),
+            "NeedDaemonReload": "no" if find(unit, self.files, self.unit_path) == service.files else "yes",
+            "RefuseManualStart": "no",
+            "RefuseManualStop": "no",
+            "Type": effective.value("Type") or "simple",
+            "TimeoutStartUSec": effective.value("TimeoutStartSec") or "1min 30s",
+            "ActiveState": service.active,
+            "SubState": service.sub,
+            "Result": service.result,
+            "MainPID": str(service.pid),
+            "ExecMainCode": str(service.exit_code),
+            "ExecMainStatus": str(service.exit_status),
+            "NRestarts": str(service.restarts),
+            "Job": "0",
+            "StateChangeTimestampMonotonic": str(service.changed_us),
+            "InactiveExitTimestampMonotonic": str(service.started_us),
+        }
+
+    def _reload(self) -> Completed:
+        for unit, service in self._services.items():
+            service.files = find(unit, self.files, self.unit_path)
+        return Completed(0, "", "")
+
+    def _act(self, verb: str, unit: str) -> Completed:
+        service = self.service(unit)
+        if service.files.load_state == "not-found" and not service.pid:
+            return Completed(5, "", f"Failed to {verb} {unit}: Unit {unit} not loaded.")
+        if service.files.load_state == "masked" and verb != "stop":
+            return Completed(1, "", f"Failed to {verb} {unit}: Unit {unit} is masked.")
+        if verb == "reset-failed":
+            service.restarts = service.starts = 0
+            service.active = "inactive" if service.active == "failed" else service.active
+        if verb in ("restart", "stop"):
+            self._set(service, "inactive", "dead", "success")
+            service.pid = service.exit_code = service.exit_status = 0
+        if verb == "restart" or (verb == "start" and not service.pid):
+            service.restarts = 0
+            self._now_s += COMMAND_S
+            service.started_us = self._us()
+            self._start(unit, service)
+        return Completed(0, "", "")
+
+    def _start(self, unit: str, service: Service) -> None:
+        service.starts += 1
+        if service.starts > START_LIMIT:
+            self._set(service, "failed", "failed", "start-limit-hit")
+            return
+        specifiers = UnitName(unit).specifiers()
+        effective = EffectiveUnit(service.files.contents, specifiers)
+        command = effective.exec_start[0]
+        words = tuple(with_specifiers(word, specifiers) for word in command.argv)
+        service.argv = with_variables(words, effective.environment) if command.fills_in_variables else words
+        service.pid, self._next_pid = self._next_pid, self._next_pid + 1
+        self._set(service, "active", "running", "success")
+        ran = self.program(service.argv, effective.environment)
+        self._journal += [(self._us(), unit, line) for line in ran.says]
+        if ran.exit_code is not None or ran.result == "oom-kill":
+            self._end(unit, service, ran)
+
+    def _end(self, unit: str, service: Service, ran: Ran) -> None:
+        killed = ran.result == "oom-kill"
+        service.exit_code, service.exit_status = (2, SIGKILL) if killed else (1, ran.exit_code or 0)
+        service.pid = 0
+        if not killed and not ran.exit_code:
+            self._set(service, "inactive", "dead", "success")
+        elif EffectiveUnit(service.files.contents).value("Restart") in ("always", "on-failure"):
+            self._set(service, "activating", "auto-restart", ran.result)
+        else:
+            self._set(service, "failed", "failed", ran.result)
+
+    def _set(self, service: Service, active: str, sub: str, result: str) -> None:
+        service.active, service.sub, service.result = active, sub, result
+        service.changed_us = self._us()
+
+    def _us(self) -> int:
+        return int(self._now_s * 1e6)
+
+    async def lines(self, argv: tuple[str, ...]) -> AsyncIterator[str]:
+        """Of `journalctl --follow` and of `tail --follow`: what there is, and then nothing until closed."""
+        self.commands.append(argv)
+        if argv[0] == "tail":
+            start = int(argv[argv.index("--bytes") + 1]) - 1 if "--bytes" in argv else 0
+            said = self.files.get(argv[-1], b"")[start:].decode().splitlines()
+        else:
+            unit = next(word.partition("=")[2] for word in argv if "unit=" in word)
+            said = [_entry(at_us, text) for at_us, name, text in self._journal if name == unit]
+        for line in said:
+            yield line
+        await asyncio.sleep(FOREVER_S)
+
+    def read(self, path: str) -> bytes | None:
+        if path == "/proc/uptime":
+            return f"{self._now_s:.2f} 0.00\n".encode()
+        for service in self._services.values():
+            if service.pid and path == f"/proc/{service.pid}/cmdline":
+                return b"".join(word.encode() + b"\0" for word in service.argv)
+        return self.files.get(path)
+
+    def mode(self, path: str) -> int | None:
+        return self.modes.get(path, 0o644) if path in self.files else None
+
+    def missing_folders(self, path: str) -> tuple[str, ...]:
+        there = self._all_folders()
+        return tuple(str(one) for one in reversed(PurePosixPath(path).parents) if str(one) not in there)
+
+    def _all_folders(self) -> set[str]:
+        ends = [*self.folders, *(str(PurePosixPath(path).parent) for path in self.files)]
+        return {"/", *ends, *(str(one) for end in ends for one in PurePosixPath(end).parents)}
+
+    def write(self, path: str, data: bytes, mode: int = 0o644) -> None:
+        if self.disk_full:
+            raise StorageError(f"{path} cannot be written: No space left on device")
+        self.folders |= set(self.missing_folders(path))
+        self.files[path], self.modes[path] = data, mode
+
+    def remove(self, path: str, folders: tuple[str, ...] = ()) -> None:
+        self.files.pop(path, None)
+        self.modes.pop(path, None)
+        for folder in reversed(folders):
+            if not any(other.startswith(f"{folder}/") for other in (*self.files, *self.folders)):
+                self.folders.discard(folder)
+
+
+def _entry(at_us: int, text: str) -> str:
+    return json.dumps({"__MONOTONIC_TIMESTAMP": str(at_us), "MESSAGE": text})

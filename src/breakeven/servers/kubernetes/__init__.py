@@ -1,0 +1,1 @@
+"""A server in a Deployment or StatefulSet."""

@@ -1,0 +1,151 @@
+"""SystemdLifecycle: a server that is a service of the system's systemd, or of a user's."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import aclosing
+from typing import ClassVar
+
+from breakeven.errors import UsageError
+from breakeven.servers.lifecycle import Found, Kind, Lifecycle, State
+from breakeven.servers.operation_kinds import RunCommand, WriteFile
+from breakeven.servers.operations import Host, Operation
+from breakeven.servers.secrets import masked_argv, masked_environment
+from breakeven.servers.systemd import dropin, logs, shown, state
+from breakeven.servers.systemd.manager import RELOAD_TIMEOUT_S, Manager, number, seconds_since
+from breakeven.servers.systemd.reading import Reading
+from breakeven.servers.systemd.unit_name import UnitName
+from breakeven.servers.systemd.warnings import warnings
+
+UPTIME = "/proc/uptime"
+POLL_S = 0.2
+
+
+class SystemdLifecycle(Lifecycle):
+    """Changed by a drop-in; the unit's own files are never touched."""
+
+    kind: ClassVar[Kind] = "systemd"
+
+    def __init__(self, host: Host, unit: str, user: bool = False) -> None:
+        """Raises UsageError for a name that no service has."""
+        self.host = host
+        self.name = UnitName.parse(unit)
+        self.manager = Manager(host, user)
+        self._reading: Reading | None = None
+        self._asked_us: int | None = None
+        """When we last had it restarted, on the machine's monotonic clock."""
+        self._log_size: int | None = None
+        """Of its log file at that time."""
+
+    @property
+    def target(self) -> str:
+        return f"systemd{'-user' if self.manager.user else ''}:{self.name.full}"
+
+    async def inspect(self) -> Found:
+        self._reading = reading = await Reading.of(self.manager, self.name)
+        files = {path: shown.unit(data) for path, data in reading.effective.files.items()}
+        running = {"running": shown.running_words(reading.running)} if reading.running else {}
+        return Found(
+            self.target,
+            reading.command.argv,
+            masked_environment(reading.environment),
+            files | running,
+            masked_argv(reading.as_run),
+            warnings(reading),
+        )
+
+    async def check_rights(self) -> None:
+        """Raises UsageError where this unit could be looked at but not changed."""
+        if not self.manager.user and (await self.host.run(("id", "-u"))).stdout.strip() != "0":
+            raise UsageError(
+                f"changing {self.name.full} needs root: add --sudo, or run breakeven as root; "
+                "--dry-run needs neither"
+            )
+
+    @property
+    def reading(self) -> Reading:
+        """What the latest `inspect` saw."""
+        if self._reading is None:
+            raise RuntimeError("inspect() comes first")
+        return self._reading
+
+    def change(self, found: Found, argv: tuple[str, ...]) -> tuple[Operation, ...]:
+        """Lasts until a reboot, which undoes it."""
+        return self._with_dropin(argv, "until reboot")
+
+    def keep(self, found: Found, argv: tuple[str, ...]) -> tuple[Operation, ...]:
+        """Like `change`, for good: for a winner that the user wants to stay, once the trial's own change is
+        undone."""
+        return self._with_dropin(argv, "for good")
+
+    def _with_dropin(self, argv: tuple[str, ...], place: dropin.Place) -> tuple[Operation, ...]:
+        """Undone in reverse order: the file goes, and then systemd reads its units again."""
+        text = dropin.text(self.reading.command.with_argv(argv).text(), place)
+        path, reload = self.dropin_path(place), self.manager.reload
+        return (
+            RunCommand(None, reload, timeout_s=RELOAD_TIMEOUT_S),
+            WriteFile.on(self.host, path, text, self.reading.mode),
+            RunCommand(reload, timeout_s=RELOAD_TIMEOUT_S),
+        )
+
+    def dropin_path(self, place: dropin.Place = "until reboot") -> str:
+        folder = dropin.folder(self.reading.unit_path, self.manager.user, place)
+        return f"{folder}/{self.name.full}.d/{dropin.name(self.reading.dropins, place)}"
+
+    def diff(self, found: Found, argv: tuple[str, ...]) -> str:
+        command = self.reading.command
+        return shown.diff(self.name.full, command, command.with_argv(argv), self.dropin_path())
+
+    async def restart(self) -> None:
+        """What systemd counted of earlier failures is forgotten first: it would refuse to start a service
+        that crashed too often, also when the cause is gone."""
+        await self.manager.forget_failures(self.name.full)
+        self._asked_us = int(float((self.host.read(UPTIME) or b"0").split()[0]) * 1e6)
+        self._log_size = await self._size_of_log()
+        await self.manager.act("restart", "--no-block", "--", self.name.full)
+
+    async def state(self) -> State:
+        return state.state(await self._properties(), self.host.read(UPTIME), self._asked_us is not None)
+
+    async def _properties(self) -> dict[str, str]:
+        return await self.manager.show(self.name.full, state.PROPERTIES)
+
+    async def logs(self) -> AsyncIterator[str]:
+        since_us = await self._started_us()
+        path = self._log_file()
+        if path is not None:
+            lines = self.host.lines(logs.file_argv(path, self._log_size))
+        else:
+            age_s = seconds_since(since_us, self.host.read(UPTIME)) or 0.0
+            lines = self.host.lines(self._journal_argv(age_s))
+        async with aclosing(logs.until_over(lines, self._is_over)) as following:
+            async for line in following:
+                text = line if path is not None else logs.message(line, since_us)
+                if text is not None:
+                    yield text
+
+    def _journal_argv(self, age_s: float) -> tuple[str, ...]:
+        return logs.journal_argv(self.manager.journalctl, self.name.full, age_s, self.manager.user)
+
+    async def _started_us(self) -> int:
+        """When it last began to start, on the monotonic clock; waits for a restart that is under way."""
+        while True:
+            properties = await self._properties()
+            started_us = number(properties, "InactiveExitTimestampMonotonic")
+            if started_us >= (self._asked_us or 0) or not number(properties, "Job"):
+                return started_us
+            await asyncio.sleep(POLL_S)
+
+    async def _is_over(self) -> bool:
+        return (await self.state()).condition in ("stopped", "failed")
+
+    def _log_file(self) -> str | None:
+        return self._reading.log_file if self._reading else None
+
+    async def _size_of_log(self) -> int | None:
+        path = self._log_file()
+        if path is None:
+            return None
+        said = (await self.host.run(("stat", "--format=%s", "--", path))).stdout.strip()
+        return int(said) if said.isdigit() else 0

@@ -1,0 +1,27 @@
+"""Which settings a sweep tries."""
+
+from __future__ import annotations
+
+from breakeven.drafters.registry import make_drafter
+from breakeven.replay.grid import DRAFTERS, KS, N_RANGES, default_grid
+
+SIMPLE = "llamacpp-ngram-simple"
+
+
+def test_each_setting_once_and_none_that_surprises():
+    grid = default_grid()
+    assert {name for name, _ in grid} == set(DRAFTERS)
+    assert len({str(setting) for setting in grid}) == len(grid)
+    assert not any(
+        "nothing is drafted" in said for name, has in grid for said in make_drafter(name, has).warnings()
+    )
+    drafting = {(k, n) for k in KS for _, n in N_RANGES if k >= n}
+    assert {(has["k"], has["n"]) for name, has in grid if name == SIMPLE} == drafting
+
+
+def test_a_drafter_without_a_setting_that_drafts_is_kept_so_that_it_is_said():
+    assert default_grid([SIMPLE], [1, 2], [(1, 3)]) == [
+        (SIMPLE, {"k": 1, "n": 3}),
+        (SIMPLE, {"k": 2, "n": 3}),
+    ]
+    assert default_grid([SIMPLE, SIMPLE], [1, 3], [(1, 3)]) == [(SIMPLE, {"k": 3, "n": 3})]

@@ -1,0 +1,234 @@
+"""Operations: what they do, that their undo leaves no trace, and that the journal's JSON is enough for it."""
+
+import json
+import stat
+import time
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from breakeven.errors import ServerError, StorageError, UsageError
+from breakeven.servers.fake.host import FakeHost
+from breakeven.servers.host import LocalHost, partial_of
+from breakeven.servers.operation_kinds import RunCommand, StartWith, WriteFile, operation_from_json
+from breakeven.servers.operations import Completed
+
+DROPIN = "/etc/systemd/system/vllm.service.d/90-breakeven.conf"
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(entry.name for entry in folder.iterdir())
+
+
+def half_written(path: Path) -> None:
+    path.parent.mkdir()
+    Path(partial_of(str(path))).write_bytes(b"da")
+
+
+def has_ended(pid: int, patience_s: float = 10.0) -> bool:
+    deadline = time.monotonic() + patience_s
+    while time.monotonic() < deadline:
+        try:
+            if Path(f"/proc/{pid}/stat").read_text().split()[2] == "Z":
+                return True
+        except OSError:
+            return True
+        time.sleep(0.02)
+    return False
+
+
+def through_json(operation):
+    return operation_from_json(json.loads(json.dumps(operation.to_json())))
+
+
+@given(st.binary(), st.none() | st.binary(), st.integers(0, 0o777), st.none() | st.integers(0, 0o777))
+def test_a_written_file_comes_through_json(data, before, mode, before_mode):
+    operation = WriteFile("/a/b", data, mode, before, before_mode, ("/a",))
+    assert through_json(operation) == operation
+
+
+def test_text_stays_readable_in_json():
+    assert WriteFile("/a", b"[Service]\n").to_json()["data"] == {"text": "[Service]\n"}
+
+
+async def test_a_new_file_goes_with_the_folders_that_were_made_for_it():
+    host = FakeHost(files={"/etc/systemd/system/vllm.service": b"[Service]\n"})
+    before = host.snapshot()
+    operation = WriteFile.on(host, DROPIN, b"[Service]\nExecStart=\n", 0o600)
+    assert operation.folders == ("/etc/systemd/system/vllm.service.d",)
+    await operation.do(host)
+    assert host.files[DROPIN] == b"[Service]\nExecStart=\n"
+    assert host.modes[DROPIN] == 0o600
+    await through_json(operation).undo(host)
+    assert host.snapshot() == before
+
+
+async def test_a_folder_that_was_there_stays_even_if_empty():
+    host = FakeHost()
+    host.folders |= {"/etc", "/etc/systemd", "/etc/systemd/system", "/etc/systemd/system/vllm.service.d"}
+    before = host.snapshot()
+    operation = WriteFile.on(host, DROPIN, b"x")
+    await operation.do(host)
+    await operation.undo(host)
+    assert host.snapshot() == before
+
+
+async def test_undo_before_do_and_twice_does_no_harm():
+    host = FakeHost(files={"/etc/a": b"old"})
+    before = host.snapshot()
+    for path in ("/etc/a", DROPIN):
+        operation = WriteFile.on(host, path, b"new")
+        await operation.undo(host)
+        assert host.snapshot() == before
+        await operation.do(host)
+        await operation.undo(host)
+        await operation.undo(host)
+        assert host.snapshot() == before
+
+
+async def test_somebody_elses_change_is_not_overwritten():
+    host = FakeHost(files={"/etc/a": b"old"})
+    operation = WriteFile.on(host, "/etc/a", b"new")
+    host.files["/etc/a"] = b"theirs"
+    with pytest.raises(ServerError, match="changed by somebody else"):
+        await operation.do(host)
+    with pytest.raises(ServerError, match="changed by somebody else"):
+        await operation.undo(host)
+    assert host.files["/etc/a"] == b"theirs"
+
+
+async def test_a_command_and_its_undo():
+    host = FakeHost()
+    operation = RunCommand(("systemctl", "daemon-reload"), ("systemctl", "revert", "it"))
+    await operation.do(host)
+    await through_json(operation).undo(host)
+    assert host.commands == [("systemctl", "daemon-reload"), ("systemctl", "revert", "it")]
+
+
+async def test_a_command_for_one_direction_only():
+    host = FakeHost()
+    afterwards = RunCommand(None, ("systemctl", "daemon-reload"))
+    await afterwards.do(host)
+    assert host.commands == []
+    await afterwards.undo(host)
+    assert host.commands == [("systemctl", "daemon-reload")]
+    await RunCommand(("systemctl", "daemon-reload")).undo(host)
+    assert len(host.commands) == 1
+    assert afterwards.describe() == "afterwards run systemctl daemon-reload"
+
+
+async def test_nothing_to_undo_is_told_from_a_failed_undo():
+    said = "Error: No such container: x"
+    host = FakeHost(lambda argv, stdin: Completed(1, "", said))
+    undo = ("docker", "rm", "x")
+    await RunCommand(None, undo, nothing_to_undo=("No such container",)).undo(host)
+    with pytest.raises(ServerError, match="docker rm x failed with status 1: Error: No such container"):
+        await RunCommand(None, undo).undo(host)
+
+
+def test_secrets_of_a_command_are_neither_shown_nor_kept():
+    secret = "s3cret"  # noqa: S105
+    words = ("run", "-e", f"HF_TOKEN={secret}", "--api-key", secret, f"--api-key={secret}", "--k=v")
+    operation = RunCommand(words, stdin=secret.encode())
+    assert secret not in json.dumps(operation.to_json()) + operation.describe()
+    assert "--k=v" in operation.describe()
+    assert secret not in json.dumps(StartWith(words).to_json())
+
+
+async def test_start_with_uses_the_command_line_while_breakeven_runs_and_is_nothing_after():
+    used = []
+    operation = StartWith(("b",), ("a",), used.append)
+    host = FakeHost()
+    await operation.do(host)
+    await operation.undo(host)
+    assert used == [("b",), ("a",)]
+    await through_json(operation).undo(host)
+    assert host.touches == 0
+
+
+@pytest.mark.parametrize("value", [{}, {"op": "format_disk"}, {"op": "write_file", "path": "/a"}])
+def test_what_is_no_operation_is_refused(value):
+    with pytest.raises(UsageError):
+        operation_from_json(value)
+
+
+def test_base64_that_is_none_is_refused():
+    value = {**WriteFile("/a", b"\xff").to_json(), "data": {"base64": "***"}}
+    with pytest.raises(UsageError, match="write_file"):
+        operation_from_json(value)
+
+
+# LocalHost
+
+
+async def test_this_machine_writes_whole_files_and_removes_what_it_made(tmp_path: Path):
+    host = LocalHost()
+    path = tmp_path / "a" / "b" / "c.conf"
+    operation = WriteFile.on(host, str(path), b"data", 0o640)
+    assert operation.folders == (str(tmp_path / "a"), str(tmp_path / "a" / "b"))
+    await operation.do(host)
+    assert path.read_bytes() == b"data"
+    assert stat.S_IMODE(path.stat().st_mode) == host.mode(str(path)) == 0o640
+    assert names(path.parent) == ["c.conf"]
+    await operation.undo(host)
+    await operation.undo(host)
+    assert names(tmp_path) == []
+
+
+async def test_what_a_kill_left_half_written_is_removed(tmp_path: Path):
+    host = LocalHost()
+    path = tmp_path / "made" / "c.conf"
+    operation = WriteFile.on(host, str(path), b"data")
+    half_written(path)
+    await operation.undo(host)
+    assert names(tmp_path) == []
+
+
+async def test_a_folder_that_holds_something_by_now_stays(tmp_path: Path):
+    host = LocalHost()
+    path = tmp_path / "made" / "c.conf"
+    operation = WriteFile.on(host, str(path), b"data")
+    await operation.do(host)
+    (path.parent / "theirs.conf").write_text("x")
+    await operation.undo(host)
+    assert names(path.parent) == ["theirs.conf"]
+
+
+def test_a_link_is_left_alone(tmp_path: Path):
+    original = tmp_path / "original"
+    original.write_text("x")
+    (tmp_path / "link").symlink_to(original)
+    with pytest.raises(StorageError, match="is a link"):
+        LocalHost().write(str(tmp_path / "link"), b"y")
+    assert original.read_text() == "x"
+
+
+async def test_no_shell_sees_a_command():
+    done = await LocalHost().run(("printf", "%s|", "$(id)", "a b", "; rm"))
+    assert done == Completed(0, "$(id)|a b|; rm|", "")
+
+
+async def test_stdin_reaches_a_command():
+    assert (await LocalHost().run(("cat",), b"words")).stdout == "words"
+    big = b"x" * 300_000
+    assert (await LocalHost().run(("cat",), big)).stdout == big.decode()
+    assert (await LocalHost().run(("true",), big)).returncode == 0
+
+
+async def test_a_command_that_takes_too_long_is_killed_with_its_children(tmp_path: Path):
+    script = "sleep 60 & echo $! > pid; wait"
+    with pytest.raises(ServerError, match="did not come to an end within"):
+        await LocalHost().run(("sh", "-c", f"cd {tmp_path}; {script}"), timeout_s=0.5)
+    assert has_ended(int((tmp_path / "pid").read_text()))
+
+
+async def test_a_command_that_says_too_much_is_stopped():
+    with pytest.raises(ServerError, match="said more than"):
+        await LocalHost().run(("cat", "/dev/zero"))
+
+
+async def test_a_command_that_is_not_there_is_named():
+    with pytest.raises(ServerError, match="no-such-command cannot be started"):
+        await LocalHost().run(("no-such-command",))

@@ -1,0 +1,299 @@
+"""A trial cut off at any step, and a recovery cut off too: the machine is as it was found, byte for byte."""
+
+import errno
+import itertools
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from breakeven.errors import ServerError, StorageError
+from breakeven.servers import undo_journal
+from breakeven.servers.fake.host import Killed
+from breakeven.servers.lifecycle import Lifecycle, State
+from breakeven.servers.recovery import change, pending, put_back, restart, undo_all
+from breakeven.servers.undo_journal import UndoJournal
+from breakeven.servers.undo_record import Verification
+from tests.unit.servers.fake_service import CANDIDATE, FOUND, VERIFICATION, Machine, Service
+
+MOST_STEPS = 60
+ENDINGS = ("before", "after", "torn")
+"""A step is never begun, is done but nothing is after it, or (of the journal) half a line is written."""
+
+
+@pytest.fixture(autouse=True)
+def _state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("platformdirs.user_state_dir", lambda *a, **k: str(tmp_path / "breakeven"))
+    monkeypatch.setattr(os, "fsync", lambda descriptor: None)
+
+
+class Bench:
+    """A machine with a service, whose steps and whose journal's entries are counted together."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.machine = Machine()
+        self.service = Service(self.machine)
+        self.before = self.machine.everything()
+        self.verifications = 0
+        self.torn = False
+        real = undo_journal._write
+
+        def write(descriptor: int, entry: dict[str, object]) -> None:
+            if self.torn and self.machine.touches == self.machine.fail_at:
+                os.write(descriptor, b'{"entry":"do')
+            self.machine._touch(before=True)
+            real(descriptor, entry)
+            self.machine._touch(before=False)
+
+        monkeypatch.setattr(undo_journal, "_write", write)
+
+    def end_at(self, step: int | None, ending: str = "before", failure: BaseException | None = None) -> None:
+        self.machine.touches = 0
+        self.machine.fail_at = step
+        self.machine.failure = failure or Killed()
+        self.machine.takes_effect = ending == "after"
+        self.torn = ending == "torn"
+
+    async def trial(self) -> None:
+        """Candidate, baseline, candidate again, and back: ABA with the service left as it was."""
+        with UndoJournal.open("systemd", FOUND, VERIFICATION) as journal:
+            operations = self.service.change(FOUND, CANDIDATE)
+            await change(journal, self.machine, operations)
+            await restart(journal, self.service)
+            await undo_all(journal, self.machine, lambda line: None)
+            await restart(journal, self.service)
+            await change(journal, self.machine, self.service.change(FOUND, CANDIDATE))
+            await restart(journal, self.service)
+            await put_back(journal, self.machine, self.service, self.verify)
+
+    async def recover(self) -> None:
+        for found in pending():
+            with UndoJournal.adopt(found.path) as journal:
+                await put_back(journal, self.machine, self.service, self.verify)
+
+    async def verify(self, verification: Verification, lifecycle: Lifecycle) -> None:
+        assert verification == VERIFICATION
+        assert self.machine.running == b"ExecStart=vllm serve m"
+        self.verifications += 1
+
+    def check(self) -> None:
+        assert self.machine.everything() == self.before
+        assert pending() == ()
+
+
+@pytest.fixture
+def bench(monkeypatch: pytest.MonkeyPatch) -> Bench:
+    return Bench(monkeypatch)
+
+
+@pytest.fixture
+def benches(monkeypatch: pytest.MonkeyPatch) -> Iterator[Iterator[Bench]]:
+    def fresh() -> Iterator[Bench]:
+        while True:
+            with monkeypatch.context() as patch:
+                yield Bench(patch)
+
+    yield fresh()
+
+
+async def test_a_trial_that_ends_well_leaves_no_trace(bench: Bench):
+    await bench.trial()
+    bench.check()
+    assert bench.verifications == 1
+    assert bench.machine.restarts == 4
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+async def test_killed_at_every_step_of_the_trial(benches: Iterator[Bench], ending: str):
+    whole = next(benches)
+    await whole.trial()
+    assert 40 < whole.machine.touches < MOST_STEPS
+    for step in range(whole.machine.touches):
+        bench = next(benches)
+        bench.end_at(step, ending)
+        with pytest.raises(Killed):
+            await bench.trial()
+        bench.end_at(None)
+        await bench.recover()
+        bench.check()
+
+
+@pytest.mark.parametrize("ending", ENDINGS)
+async def test_killed_at_every_step_and_started_again_by_its_supervisor(
+    benches: Iterator[Bench], ending: str
+):
+    """A power cut: what is on disk is what comes up."""
+    for step in range(MOST_STEPS):
+        bench = next(benches)
+        bench.end_at(step, ending)
+        try:
+            await bench.trial()
+        except Killed:
+            pass
+        else:
+            break
+        bench.machine.crash_and_come_back()
+        bench.end_at(None)
+        await bench.recover()
+        bench.check()
+
+
+@pytest.mark.parametrize(("ending", "again"), list(itertools.product(ENDINGS, ENDINGS)))
+async def test_the_recovery_is_killed_at_every_step_too(benches: Iterator[Bench], ending: str, again: str):
+    """The trial is killed once the candidate runs; its recovery at every step, and then at every step once
+    more."""
+    for step in range(MOST_STEPS):
+        bench = next(benches)
+        bench.end_at(12, ending)
+        with pytest.raises(Killed):
+            await bench.trial()
+        survived = True
+        for further in (0, 1):
+            bench.end_at(step + further, again)
+            try:
+                await bench.recover()
+            except Killed:
+                survived = False
+        bench.end_at(None)
+        await bench.recover()
+        bench.check()
+        if survived:
+            return
+    raise AssertionError("a recovery has no end")
+
+
+@pytest.mark.parametrize("ending", ["before", "after"])
+async def test_an_error_at_every_step_and_the_next_recovery(benches: Iterator[Bench], ending: str):
+    """A command that fails, a file that cannot be written: the same process gives up, the next puts back."""
+    for step in range(MOST_STEPS):
+        bench = next(benches)
+        bench.end_at(step, ending, ServerError("no"))
+        try:
+            await bench.trial()
+        except ServerError:
+            bench.end_at(None)
+            await bench.recover()
+            bench.check()
+        else:
+            return
+
+
+async def test_a_recovery_that_fails_keeps_the_journal(bench: Bench):
+    bench.end_at(12)
+    with pytest.raises(Killed):
+        await bench.trial()
+    bench.end_at(1, failure=ServerError("the disk is read-only"))
+    with pytest.raises(ServerError, match="read-only"):
+        await bench.recover()
+    assert len(pending()) == 1
+
+
+async def test_a_baseline_that_does_not_answer_keeps_the_journal(bench: Bench):
+    bench.end_at(12)
+    with pytest.raises(Killed):
+        await bench.trial()
+    bench.end_at(None)
+
+    async def silent(verification: Verification, lifecycle: Lifecycle) -> None:
+        raise ServerError("no completion")
+
+    (found,) = pending()
+    with UndoJournal.adopt(found.path) as journal, pytest.raises(ServerError, match="no completion"):
+        await put_back(journal, bench.machine, bench.service, silent)
+    assert bench.machine.everything() == bench.before
+    assert len(pending()) == 1
+    await bench.recover()
+    bench.check()
+    assert bench.machine.restarts == 2
+
+
+async def test_a_trial_that_touched_nothing_needs_neither_restart_nor_completion(bench: Bench):
+    UndoJournal.open("systemd", FOUND, VERIFICATION).release()
+    await bench.recover()
+    bench.check()
+    assert bench.machine.touches == 3
+    assert bench.verifications == bench.machine.restarts == 0
+
+
+@pytest.mark.parametrize(("since_s", "restarts"), [(3600.0, 0), (0.0, 1), (None, 1)])
+async def test_a_process_that_is_older_than_the_change_is_not_restarted(
+    bench: Bench, since_s: float | None, restarts: int
+):
+    """A restart may cost an hour; but systemd may have started it again meanwhile, with the change."""
+    journal = UndoJournal.open("systemd", FOUND, VERIFICATION)
+    await change(journal, bench.machine, bench.service.change(FOUND, CANDIDATE))
+    journal.release()
+    bench.service.since_s = since_s
+    await bench.recover()
+    assert bench.machine.restarts == restarts
+    assert bench.verifications == 1
+    bench.check()
+
+
+async def test_a_server_that_is_down_is_started(bench: Bench, monkeypatch: pytest.MonkeyPatch):
+    journal = UndoJournal.open("systemd", FOUND, VERIFICATION)
+    await change(journal, bench.machine, bench.service.change(FOUND, CANDIDATE))
+    journal.release()
+
+    async def failed() -> State:
+        return State("failed", "OOMKilled", since_s=3600.0)
+
+    monkeypatch.setattr(bench.service, "state", failed)
+    await bench.recover()
+    assert bench.machine.restarts == 1
+
+
+async def test_a_journal_that_cannot_be_written_touches_nothing(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+):
+    disk_full(monkeypatch)
+    with pytest.raises(StorageError):
+        await bench.trial()
+    assert bench.machine.touches == 0
+    bench.check()
+
+
+async def test_a_disk_that_fills_up_at_any_entry_leaves_a_server_that_is_put_back(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+):
+    """Nothing is done that could not be noted; what was done is undone though that cannot be noted."""
+    with UndoJournal.open("systemd", FOUND, VERIFICATION) as journal:
+        await change(journal, bench.machine, bench.service.change(FOUND, CANDIDATE))
+        await restart(journal, bench.service)
+        with monkeypatch.context() as patch:
+            disk_full(patch)
+            with pytest.raises(StorageError):
+                await change(journal, bench.machine, bench.service.change(FOUND, CANDIDATE))
+            with pytest.raises(StorageError):
+                await put_back(journal, bench.machine, bench.service, bench.verify)
+        assert bench.machine.everything() == bench.before
+        assert bench.verifications == 1
+    assert len(pending()) == 1
+    await bench.recover()
+    bench.check()
+
+
+async def test_a_damaged_journal_is_shown_and_hides_no_other(bench: Bench):
+    bench.end_at(12)
+    with pytest.raises(Killed):
+        await bench.trial()
+    folder = undo_journal.journals_folder()
+    (folder / "other@here.jsonl").write_text("nonsense\n")
+    (folder / "empty@here.jsonl").write_text("")
+    found = {look.path.name: look for look in pending()}
+    assert found["other@here.jsonl"].problem
+    assert len(found) == 2
+
+
+async def test_a_journal_that_is_held_is_not_pending(bench: Bench):
+    with UndoJournal.open("systemd", FOUND, VERIFICATION):
+        assert pending() == ()
+    assert len(pending()) == 1
+
+
+def disk_full(patch: pytest.MonkeyPatch) -> None:
+    def full(descriptor: int, entry: dict[str, object]) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    patch.setattr(undo_journal, "_write", full)
