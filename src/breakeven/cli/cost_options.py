@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from breakeven.cost.modelled import Modelled
     from breakeven.cost.routing import RoutingTrace
     from breakeven.cost.step import Step, StepCost
+    from breakeven.interval import Interval
     from breakeven.trace.run import Run
 
 TOLD_OF = 3
@@ -87,6 +88,8 @@ class ChosenCost:
     warnings: tuple[str, ...] = ()
     most_concurrency: int | None = None
     """That was measured; None without a calibration."""
+    reuse: Interval | None = None
+    """Of experts, as a trace of routing tells it; None without one."""
 
 
 def choose_cost(values: Mapping[str, Any], run: Run | None = None) -> ChosenCost:
@@ -191,7 +194,7 @@ def _told(chosen: ChosenCost, trace: RoutingTrace, file: Path) -> ChosenCost:
     measured = f"{reuse.estimate:.2f} ({reuse.low:.2f} to {reuse.high:.2f})"
     words = f"{chosen.words} Experts are reused at {measured}, as measured ({file})."
     doubts = (f"{file}: {RANDOM}",) if trace.random_router else ()
-    return replace(chosen, words=words, warnings=(*chosen.warnings, *doubts))
+    return replace(chosen, words=words, reuse=reuse, warnings=(*chosen.warnings, *doubts))
 
 
 def _measured(values: Mapping[str, Any], run: Run | None, trace: RoutingTrace | None) -> ChosenCost:
@@ -205,7 +208,7 @@ def _measured(values: Mapping[str, Any], run: Run | None, trace: RoutingTrace | 
     geometry = None if values["model"] is None else geometry_of(values["model"])
     moe = _has_experts(values, calibration, geometry, trace)
     curve = calibration.curve()
-    cost = Measured(curve, moe) if trace is None else Measured(curve, moe, trace.reuse())
+    cost = Measured(curve, moe) if trace is None else Measured(curve, moe, trace.reuse_beside_sequences())
     most = curve.points[-1].concurrency
     points = f"{len(curve.points)} points, up to {most} in flight"
     return ChosenCost(

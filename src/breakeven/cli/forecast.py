@@ -190,6 +190,7 @@ def _terms(values: Mapping[str, Any], chosen: ChosenCost, engine: str | None) ->
         chosen.words,
         _concurrencies(values["concurrencies"], chosen.most_concurrency),
         chosen.geometry,
+        chosen.reuse,
         _seconds(values["flat_ms"]),
         _seconds(values["draft_ms"]),
         values["method"],

@@ -50,7 +50,7 @@ def recover(
     breakeven recover --list
     breakeven recover systemd:vllm.service
     """
-    from breakeven.servers.recovery import pending
+    from breakeven.servers.recovery import pending, tidy
 
     found = _chosen(pending(), names)
     if forget and not names:
@@ -59,6 +59,7 @@ def recover(
         _show(found, as_json)
         return
     told = [_one(look, start_limit_s, forget) for look in found]
+    tidy()
     if as_json:
         print_json({"recovered": told})
     elif not told:
@@ -75,11 +76,13 @@ def _chosen(found: tuple[Pending, ...], names: tuple[str, ...]) -> tuple[Pending
     if not names:
         return tuple(f for f in found if f.record is None or f.record.node == platform.node())
     known = {name: look for look in found for name in _names(look)}
+    chosen = {}
     for name in names:
         if name not in known:
             listed = ", ".join(sorted({_names(look)[-1] for look in found})) or "nothing is to be put back"
             raise UsageError(f"there is no cut-off trial on {name!r}: {listed}")
-    return tuple(dict.fromkeys(known[name] for name in names))
+        chosen[known[name].path] = known[name]
+    return tuple(chosen.values())
 
 
 def _names(look: Pending) -> tuple[str, ...]:
@@ -153,8 +156,9 @@ def _forget(path: Path) -> None:
 
 async def _recover(path: Path, start_limit_s: float) -> None:
     """Raises what putting back raises; the journal stays then."""
+    from breakeven.servers.host import LocalHost, SudoHost
     from breakeven.servers.recovery import put_back
-    from breakeven.servers.targets import host_of, lifecycle_of
+    from breakeven.servers.targets import TargetOptions, lifecycle_of
     from breakeven.servers.undo_journal import UndoJournal
 
     async def verify(verification: Verification, lifecycle: Lifecycle) -> None:
@@ -162,10 +166,15 @@ async def _recover(path: Path, start_limit_s: float) -> None:
 
     with UndoJournal.adopt(path) as journal:
         record = journal.record
-        host = host_of(record.options)
+        host = SudoHost() if record.options.get("sudo") else LocalHost()
         lifecycle = None
         if record.verify is not None:
-            lifecycle = lifecycle_of(record.target, host, _endpoint(record.verify), record.options)
+            options = TargetOptions(
+                endpoint=_endpoint(record.verify),
+                container=record.options.get("container"),
+                context=record.options.get("context"),
+            )
+            lifecycle = lifecycle_of(record.target, host, options)
         await put_back(journal, host, lifecycle, verify, _say)
 
 

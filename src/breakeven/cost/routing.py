@@ -123,6 +123,29 @@ class RoutingTrace:
         )
         return _between(reuse, math.hypot(errors[0], misfit), 0, 1)
 
+    def reuse_beside_sequences(self, tokens: Sequence[int] = TOKENS) -> Interval:
+        """The reuse among neighbours as seen from a curve of different sequences, which share experts too.
+
+        t neighbours wake as many distinct experts as n = 1 + (t − 1)(1 − r) sequences, n being interpolated
+        in `sequences`. The mean of r over the tokens t that have such an n; the interval holds every one of
+        them with its neighbours' own. Raises UsageError where none has.
+        """
+        others = self.sequences(range(1, len(self.lengths)))
+        known = [one.distinct.estimate for one in others]
+
+        def reuse(t: int, distinct: float) -> float:
+            n = float(np.interp(distinct, known, [one.tokens for one in others]))
+            return min(max(1 - (n - 1) / (t - 1), 0.0), 1.0)
+
+        found = [
+            one for one in self.neighbours(tokens) if one.tokens > 1 and one.distinct.estimate <= known[-1]
+        ]
+        if not found:
+            raise UsageError(f"too few sequences to compare neighbours with: record more replies, {_RECORD}")
+        each = [reuse(one.tokens, one.distinct.estimate) for one in found]
+        ends = [reuse(one.tokens, end) for one in found for end in (one.distinct.low, one.distinct.high)]
+        return Interval(float(np.mean(each)), min(*each, *ends), max(*each, *ends))
+
     def _coverage(self, tokens: int, distinct: float, error: float) -> Coverage:
         return Coverage(tokens, _between(distinct, error, self.top_k, self.count))
 

@@ -7,10 +7,11 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from breakeven.errors import UsageError
 
+T = TypeVar("T", int, str)
 Takes = Literal["none", "one", "maybe"]
 """Values of an option: none, one, or one if the next word is no option."""
 Known = Callable[[str], Takes | None]
@@ -142,3 +143,12 @@ def scalar(word: str) -> Any:
         return json.loads(word)
     except ValueError:
         return word
+
+
+def take(kind: type[T], name: str, settings: dict[str, Any]) -> T | None:
+    """A setting, taken out; None where there is none. Raises UsageError for one of another type."""
+    value = settings.pop(name, None)
+    if value is not None and type(value) is not kind:
+        wanted = "a whole number" if kind is int else "text"
+        raise UsageError(f"{name} is {value!r}: it must be {wanted}")
+    return value

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from breakeven.engines.phase import Phase, PhaseName
@@ -12,15 +12,18 @@ Pattern = re.Pattern[str]
 
 _ANSI = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 _PREFIX = re.compile(
-    r"^(?:\([^()]*pid=\d+[^()]*\)\s*"
+    r"^(?:[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d \S+ [\w.@-]+(?:\[\d+\])?: "
+    r"|\([^()]*pid=\d+[^()]*\)\s*"
     r"|(?:DEBUG|INFO|WARNING|ERROR|CRITICAL)\s+\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d+)?\s*(?:\[[^\]]+\])?\s?"
     r"|\[\d{2,4}[-/]\d\d[-/][\d-]+[ T:-]\d\d:\d\d:\d\d[^\]]*\]\s*"
     r"|\[(?:TRT-LLM|TensorRT-LLM|RANK \d+)\]\s*|\[[EWI]\]\s*|\[(?:ERROR|WARNING|INFO)\]\s*"
     r"|\d{4}-\d\d-\d\dT[\d:.]+Z\s+(?:ERROR|WARN|INFO)\s+(?:[\w-]+:\s+)*"
     r"|(?:\d+\.)+\d+ [EWID] )+"
 )
-"""What vLLM, SGLang, TensorRT-LLM, TGI and llama.cpp write before a message, in this order."""
+"""What a journal, vLLM, SGLang, TensorRT-LLM, TGI and llama.cpp write before a message, in this order."""
 _EXCEPTION = re.compile(r"^(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception|Failure|Timeout)(?:: .*|$)")
+_INVALID = re.compile(r"\d validation errors? for \w+$")
+"""pydantic's; the lines below say what is wrong, up to one with its type in brackets."""
 _CONSEQUENCE = re.compile(
     r"root cause|EngineDeadError|ChildFailedError|BrokenPipeError|ConnectionResetError|CancelledError"
 )
@@ -28,7 +31,7 @@ _CONSEQUENCE = re.compile(
 _FATAL = tuple(
     re.compile(pattern)
     for pattern in (
-        r"OutOfMemoryError|[Oo]ut of memory|No available memory for the cache blocks"
+        r"OutOfMemoryError|(?<!running )[Oo]ut of memory|No available memory for the cache blocks"
         r"|larger than the (?:maximum number of tokens|available KV cache memory)|Not enough memory",
         r"[Aa]ddress already in use|couldn't bind (?:HTTP )?server socket|error while attempting to bind",
         r"error: (?:unrecognized arguments?|argument |ambiguous option|the following arguments)"
@@ -100,10 +103,19 @@ def failure(lines: Iterable[str]) -> str | None:
     for pattern in _FATAL:
         if found := [message for message in messages if pattern.search(message)]:
             return found[-1]
-    raised = [message for message in messages if _EXCEPTION.search(message)]
+    raised = [_whole(messages, at) for at, message in enumerate(messages) if _EXCEPTION.search(message)]
     causes = [message for message in raised if not _CONSEQUENCE.search(message)]
     last = [message for message in messages if _LAST_WORDS.search(message)]
     return next((found[-1] for found in (causes, last, raised) if found), None)
+
+
+def _whole(messages: Sequence[str], at: int) -> str:
+    """An exception with the lines below it that say what was invalid."""
+    if not _INVALID.search(messages[at]):
+        return messages[at]
+    below = messages[at + 1 : at + 3]
+    ends = next((n for n, message in enumerate(below, 1) if "[type=" in message), len(below))
+    return ": ".join([messages[at], *below[:ends]])
 
 
 def latest(line: str) -> str:

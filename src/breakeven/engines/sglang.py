@@ -20,6 +20,7 @@ from breakeven.engines.argv import (
     last_value,
     port_number,
     scalar,
+    take,
     without,
 )
 from breakeven.engines.dialect import Address, Dialect
@@ -96,9 +97,14 @@ class Sglang(Dialect):
         draft = next((str(settings[name]) for name in DRAFT if name in settings), None)
         method = {own: ours for ours, own in ALGORITHMS.items()}.get(algorithm.upper(), algorithm.lower())
         if method == "ngram":
-            k = _less_one(options.pop(TOKENS, None))
+            tokens = take(int, TOKENS, options)
             return SpeculationConfig(
-                "ngram", k, options.pop(MIN_N, None), options.pop(MAX_N, None), None, options
+                "ngram",
+                # SGLang counts the token before the draft, too.
+                tokens and tokens - 1,
+                take(int, MIN_N, options),
+                take(int, MAX_N, options),
+                options=options,
             )
         if method == "eagle" and draft is None:
             method = "mtp"
@@ -166,7 +172,7 @@ class Sglang(Dialect):
 
 def _takes(name: str) -> Takes | None:
     # argparse takes a long option's beginning for the option.
-    if not name.startswith("--spec"):
+    if not name.startswith(("--spec-", "--specu")):
         return None
     return "none" if name in SWITCHES else "one"
 
@@ -180,17 +186,12 @@ def _value(one: Given) -> Any:
     return True if one.name in SWITCHES else scalar(one.text())
 
 
-def _less_one(tokens: Any) -> int | None:
-    """Draft tokens of a step; SGLang counts the one before them, too."""
-    return tokens - 1 if isinstance(tokens, int) and tokens > 1 else None
-
-
 def _depth(options: dict[str, Any]) -> int | None:
     """k of a chain of drafts, whose other numbers follow from it; those of a tree stay options."""
-    k = options.pop(STEPS, None)
+    k = take(int, STEPS, options)
     if options.get(TOPK) == 1 and k is not None and options.get(TOKENS) == k + 1:
         del options[TOPK], options[TOKENS]
-    return k if isinstance(k, int) else None
+    return k
 
 
 def _lookup(config: SpeculationConfig, version: str | None) -> dict[str, Any]:

@@ -21,6 +21,7 @@ from breakeven.engines.argv import (
     given,
     last_value,
     port_number,
+    take,
     without,
 )
 from breakeven.engines.dialect import Address, Dialect, Reader, read_here
@@ -187,15 +188,11 @@ def _config(section: Any) -> SpeculationConfig | None:
     rest = dict(section)
     kind = rest.pop("decoding_type")
     method = {own.lower(): ours for ours, own in TYPES.items()}.get(kind.lower(), kind)
-    draft = rest.pop("speculative_model", None) or rest.pop("speculative_model_dir", None)
-    try:
-        return SpeculationConfig(
-            "eagle3" if method == "Eagle" else method,
-            rest.pop("max_draft_len", None) or rest.pop("num_nextn_predict_layers", None),
-            None,
-            rest.pop("max_matching_ngram_size", None),
-            draft,
-            rest,
-        )
-    except TypeError:
-        raise UsageError(f"{SECTION} has a number that is none: write it without quotes") from None
+    return SpeculationConfig(
+        "eagle3" if kind == "Eagle" else method,
+        take(int, "max_draft_len", rest) or take(int, "num_nextn_predict_layers", rest),
+        None,
+        take(int, "max_matching_ngram_size", rest),
+        take(str, "speculative_model", rest) or take(str, "speculative_model_dir", rest),
+        rest,
+    )

@@ -11,7 +11,7 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from breakeven.engines.argv import Given, Takes, is_older, scalar
+from breakeven.engines.argv import Given, Takes, is_older, scalar, take
 from breakeven.engines.speculation import SpeculationConfig
 from breakeven.errors import UsageError
 
@@ -39,6 +39,7 @@ OLD = {
 }
 """Flags up to 0.8.2, by what they are called in --speculative-config (pull request 14434)."""
 SWITCHES = ("--speculative-disable-mqa-scorer",)
+BEGINNINGS = ("--spec-", "--specu", "--num-spec", "--ngram-")
 MAYBE = ("--disable-logprobs-during-spec-decoding",)
 OWN_NAMES = {"draft_model": "draft-model", "[ngram]": "ngram"}
 """Where we call a method otherwise."""
@@ -69,7 +70,7 @@ def takes(name: str) -> Takes | None:
     if head in WHOLE or name in PARTS or name in OLD:
         return "one"
     # argparse takes a long option's beginning for the option.
-    return "one" if head.startswith("--spec") else None
+    return "one" if head.startswith(BEGINNINGS) else None
 
 
 def file_keys() -> list[str]:
@@ -123,12 +124,15 @@ def _part(one: Given, name: str) -> Any:
 def _put(settings: dict[str, Any], key: str, word: str) -> None:
     """One dotted form: --speculative-config.KEY WORD; KEY+ gives items of a list."""
     *path, last = key.split(".")
-    for step in path:
-        settings = settings.setdefault(step, {})
-    if last.endswith("+"):
-        settings.setdefault(last[:-1], []).extend(scalar(item) for item in word.split(","))
-    else:
-        settings[last] = scalar(word)
+    try:
+        for step in path:
+            settings = settings.setdefault(step, {})
+        if last.endswith("+"):
+            settings.setdefault(last[:-1], []).extend(scalar(item) for item in word.split(","))
+        else:
+            settings[last] = scalar(word)
+    except (AttributeError, TypeError):
+        raise UsageError(f"{key} is given as one value and as several: leave one out") from None
 
 
 def _read_json(one: Given) -> dict[str, Any] | None:
@@ -146,26 +150,21 @@ def _read_json(one: Given) -> dict[str, Any] | None:
 
 def _config(settings: dict[str, Any]) -> SpeculationConfig:
     rest = dict(settings)
-    draft = rest.pop("model", None)
-    method = rest.pop("method", None) or _method_of(draft)
-    if draft in ("ngram", "[ngram]"):
-        draft = None
-    try:
-        return SpeculationConfig(
-            OWN_NAMES.get(method, method),
-            rest.pop("num_speculative_tokens", None),
-            rest.pop("prompt_lookup_min", None),
-            rest.pop("prompt_lookup_max", None),
-            draft,
-            rest,
-        )
-    except TypeError:
-        raise UsageError("--speculative-config has a number that is none: write it without quotes") from None
+    draft = take(str, "model", rest)
+    method = take(str, "method", rest) or _method_of(draft)
+    return SpeculationConfig(
+        OWN_NAMES.get(method, method),
+        take(int, "num_speculative_tokens", rest),
+        take(int, "prompt_lookup_min", rest),
+        take(int, "prompt_lookup_max", rest),
+        None if draft in ("ngram", "[ngram]") else draft,
+        rest,
+    )
 
 
-def _method_of(model: Any) -> str:
+def _method_of(model: str | None) -> str:
     """vLLM's own guess where no method is named, as far as the model's name tells."""
-    name = str(model or "").lower()
+    name = (model or "").lower()
     if name in ("ngram", "[ngram]"):
         return "ngram"
     return next((kind for kind in ("eagle3", "eagle", "medusa", "dflash") if kind in name), "draft-model")
@@ -173,9 +172,7 @@ def _method_of(model: Any) -> str:
 
 def _settings(config: SpeculationConfig) -> dict[str, Any]:
     """As --speculative-config has them. Raises UsageError for what vLLM would not start with."""
-    method = {ours: own for own, ours in OWN_NAMES.items() if ours == "draft-model"}.get(
-        config.method, config.method
-    )
+    method = "draft_model" if config.method == "draft-model" else config.method
     if method.startswith("ngram"):
         config.require("vLLM", "k")
         config.refuse("vLLM", "draft")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 from typing import Any
@@ -10,7 +11,9 @@ from breakeven.engines.argv import scalar
 from breakeven.errors import UsageError
 
 _CONSTANTS = {"true": True, "false": False, "null": None, "~": None, "": None}
-_COMMENT = re.compile(r"\s+#.*$")
+_COMMENT = re.compile(r"(?:^|\s+)#.*$")
+_EMPTY = re.compile(r"\s*(?:#|$)")
+_QUOTED = re.compile(r"'((?:[^']|'')*)'")
 
 
 def entry(text: str, *keys: str) -> str | None:
@@ -36,15 +39,15 @@ def value(text: str | None, *keys: str) -> Any:
     Raises UsageError for one that is nested deeper.
     """
     lines = (text and entry(text, *keys)) or ""
-    head, *rest = [line for line in map(_bare, lines.splitlines()) if line.strip()] or [""]
-    own = head.partition(":")[2].strip()
-    if own or not rest:
-        return _scalar(own)
+    head, *rest = [line for line in lines.splitlines() if not _EMPTY.match(line)] or [""]
+    own = _scalar(head.partition(":")[2])
+    if own is not None or not rest:
+        return own
     indents = {len(line) - len(line.lstrip()) for line in rest}
     pairs = [line.strip().partition(":") for line in rest]
     if len(indents) > 1 or not all(colon for _, colon, _ in pairs):
         raise UsageError(f"{head} is nested more deeply than can be read here: give it in one level")
-    return {name.strip().strip("'\""): _scalar(word.strip()) for name, _, word in pairs}
+    return {name.strip().strip("'\""): _scalar(word) for name, _, word in pairs}
 
 
 def _span(lines: list[str], keys: tuple[str, ...]) -> tuple[int, int] | None:
@@ -64,16 +67,15 @@ def _span(lines: list[str], keys: tuple[str, ...]) -> tuple[int, int] | None:
     return None
 
 
-def _bare(line: str) -> str:
-    return "" if line.lstrip().startswith("#") else _COMMENT.sub("", line)
-
-
-def _scalar(word: str) -> Any:
-    if word.lower() in _CONSTANTS:
-        return _CONSTANTS[word.lower()]
-    if word[:1] == "'" and word[-1:] == "'":
-        return word[1:-1].replace("''", "'")
-    return scalar(word)
+def _scalar(text: str) -> Any:
+    text = text.strip()
+    if text[:1] in ('"', "{", "["):
+        with contextlib.suppress(ValueError):
+            return json.JSONDecoder().raw_decode(text)[0]
+    if quoted := _QUOTED.match(text):
+        return quoted[1].replace("''", "'")
+    word = _COMMENT.sub("", text)
+    return _CONSTANTS[word.lower()] if word.lower() in _CONSTANTS else scalar(word)
 
 
 def written(name: str, settings: dict[str, Any]) -> str:

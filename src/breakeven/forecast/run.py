@@ -141,7 +141,7 @@ def _of_heads(terms: Terms, context_tokens: float, primary: int, engine: str | N
         needed_for=terms.method,
         published=published(terms.method),
         steps=tuple(_parts(cost, k, primary, context_tokens) for k in (0, *terms.ks)),
-        coverage=coverage(terms.geometry, cost, terms.ks[-1] + 1),
+        coverage=coverage(terms.geometry, cost, terms.ks[-1] + 1, terms.reuse),
         recommendation="",
         next_commands=(),
         skipped={},

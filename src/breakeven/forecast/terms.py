@@ -12,6 +12,7 @@ from breakeven.drafters.base import Drafter
 from breakeven.drafters.oracle import Oracle
 from breakeven.errors import UsageError
 from breakeven.forecast.needed import check_acceptance
+from breakeven.interval import Interval
 
 KS = (1, 2, 3, 4, 5, 6, 7, 8)
 """Windows of a learned drafter."""
@@ -29,6 +30,8 @@ class Terms:
     """Kept rising, each once."""
     geometry: Geometry | None = None
     """Of the model, if it is known: for the coverage of experts."""
+    reuse: Interval | None = None
+    """Of its experts, where a trace of routing tells it."""
     flat_s: float | None = None
     """What speculation adds to every step, if somebody knows; else what is known of each drafter."""
     token_s: float | None = None

@@ -11,7 +11,7 @@ from pathlib import Path
 from breakeven.errors import BreakevenError, StorageError
 from breakeven.servers.lifecycle import Lifecycle
 from breakeven.servers.operations import Host, Operation
-from breakeven.servers.undo_journal import SUFFIX, UndoJournal, is_held, journals_folder
+from breakeven.servers.undo_journal import SUFFIX, UndoJournal, is_held, journals_folder, shelve
 from breakeven.servers.undo_record import UndoRecord, Verification, read_record
 
 Say = Callable[[str], None]
@@ -31,6 +31,13 @@ class Pending:
 def pending() -> tuple[Pending, ...]:
     """Journals that are not closed and whose holder is gone, of whatever machine. Raises OSError."""
     return tuple(found for path in _journals() if (found := _look(path)) is not None)
+
+
+def tidy() -> None:
+    """Put away what was closed by a process that then was killed. Raises OSError or StorageError."""
+    for path in _journals():
+        if not is_held(path) and _is_closed(path):
+            shelve(path)
 
 
 async def change(journal: UndoJournal, host: Host, operations: Iterable[Operation]) -> None:
@@ -123,6 +130,14 @@ async def _may_run_changed(record: UndoRecord, lifecycle: Lifecycle) -> bool:
 def _journals() -> list[Path]:
     folder = journals_folder()
     return sorted(folder.glob(f"[!.]*{SUFFIX}")) if folder.is_dir() else []
+
+
+def _is_closed(path: Path) -> bool:
+    try:
+        record = read_record(path)
+    except BreakevenError:
+        return False
+    return record is not None and record.closed is not None
 
 
 def _look(path: Path) -> Pending | None:

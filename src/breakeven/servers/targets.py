@@ -1,66 +1,127 @@
-"""Targets: servers as users name them, `systemd:vllm.service`, and what looks after each."""
+"""Targets: what `--server` names, such as systemd:vllm.service or docker:vllm, as the lifecycle of it."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 
 from breakeven.client.endpoint import Endpoint
 from breakeven.errors import UsageError
-from breakeven.servers.host import LocalHost, SudoHost
 from breakeven.servers.lifecycle import Lifecycle
 from breakeven.servers.operations import Host
 
-FORMS = {
-    "systemd": "systemd:UNIT",
-    "systemd-user": "systemd-user:UNIT",
-    "docker": "docker:CONTAINER",
-    "compose": "compose:FILE#SERVICE",
-    "kubernetes": "kubernetes:NAMESPACE/deployment/NAME",
-    "attached": "attached:URL",
+FORMS = (
+    "systemd:UNIT, systemd-user:UNIT, docker:CONTAINER, compose:FILE#SERVICE, "
+    "kubernetes:NAMESPACE/deployment/NAME, kubernetes:NAMESPACE/statefulset/NAME, attached:URL, "
+    "or process: with the command line behind --"
+)
+WORKLOADS = {
+    "deployment": "deployment",
+    "deployments": "deployment",
+    "deploy": "deployment",
+    "statefulset": "statefulset",
+    "statefulsets": "statefulset",
+    "sts": "statefulset",
 }
+"""As kubectl takes them, to one name for each."""
+_CONTAINER = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9_.-]*")
+_SERVICE = re.compile(r"[a-zA-Z0-9_.][a-zA-Z0-9_.-]*")
+_DNS = re.compile(r"[a-z0-9]([a-z0-9.-]*[a-z0-9])?")
 
 
-def host_of(options: Mapping[str, Any]) -> Host:
-    """`sudo`: through the user's own."""
-    return SudoHost() if options.get("sudo") else LocalHost()
+@dataclass(frozen=True, slots=True)
+class TargetOptions:
+    """What a target alone does not say."""
+
+    command: Sequence[str] = ()
+    """process: what to run. attached: the command line as far as it is known."""
+    log_path: Path | None = None
+    """process: where its output goes."""
+    container: str | None = None
+    """kubernetes: which container of the pod."""
+    context: str | None = None
+    """kubernetes: which cluster; None is kubectl's current one."""
+    endpoint: Endpoint | None = None
+    """attached: the URL with its credentials."""
 
 
-def lifecycle_of(target: str, host: Host, endpoint: Endpoint, options: Mapping[str, Any]) -> Lifecycle:
-    """What looks after a target; `options` are `container` and `context` of Kubernetes, where given.
+def lifecycle_of(target: str, host: Host, options: TargetOptions | None = None) -> Lifecycle:
+    """Touches nothing yet. Raises UsageError for a target of no known form, with those there are."""
+    kind, colon, place = target.partition(":")
+    make = _MAKERS.get(kind)
+    if make is None or not colon:
+        raise UsageError(f"{target!r} is no server: type  --server  and one of {FORMS}")
+    return make(host, place, options or TargetOptions())
 
-    Raises UsageError for what is no target, or has no server without breakeven.
-    """
-    kind, _, place = target.partition(":")
-    if kind not in FORMS or not place:
-        raise UsageError(f"{target!r} is no target: type one of {', '.join(FORMS.values())}")
-    match kind:
-        case "systemd" | "systemd-user":
-            from breakeven.servers.systemd.lifecycle import SystemdLifecycle
 
-            return SystemdLifecycle(host, place, user=kind == "systemd-user")
-        case "docker":
-            from breakeven.servers.docker.lifecycle import DockerLifecycle
+def _systemd(host: Host, place: str, options: TargetOptions) -> Lifecycle:
+    from breakeven.servers.systemd.lifecycle import SystemdLifecycle
 
-            return DockerLifecycle(host, place)
-        case "compose":
-            from breakeven.servers.compose.lifecycle import ComposeLifecycle
+    return SystemdLifecycle(host, place)
 
-            file, service = _divided(target, place.rpartition("#"))
-            return ComposeLifecycle(host, file, service)
-        case "kubernetes":
-            from breakeven.servers.kubernetes.lifecycle import KubernetesLifecycle
 
-            namespace, resource = _divided(target, place.partition("/"))
-            container, context = options.get("container"), options.get("context")
-            return KubernetesLifecycle(host, namespace, resource, container, context)
+def _systemd_user(host: Host, place: str, options: TargetOptions) -> Lifecycle:
+    from breakeven.servers.systemd.lifecycle import SystemdLifecycle
+
+    return SystemdLifecycle(host, place, user=True)
+
+
+def _docker(host: Host, place: str, options: TargetOptions) -> Lifecycle:
+    from breakeven.servers.docker.lifecycle import DockerLifecycle
+
+    _require(_CONTAINER.fullmatch(place), f"docker:{place}", "docker:CONTAINER, by its name in  docker ps")
+    return DockerLifecycle(host, place)
+
+
+def _compose(host: Host, place: str, options: TargetOptions) -> Lifecycle:
+    from breakeven.servers.compose.lifecycle import ComposeLifecycle
+
+    file, _, service = place.rpartition("#")
+    named = file and _SERVICE.fullmatch(service)
+    _require(named, f"compose:{place}", "compose:FILE#SERVICE, such as compose:compose.yaml#vllm")
+    return ComposeLifecycle(host, file, service)
+
+
+def _kubernetes(host: Host, place: str, options: TargetOptions) -> Lifecycle:
+    from breakeven.servers.kubernetes.lifecycle import KubernetesLifecycle
+
+    namespace, workload, name = [*place.split("/"), "", ""][:3]
+    named = place.count("/") == 2 and _DNS.fullmatch(namespace) and _DNS.fullmatch(name)
+    form = "kubernetes:NAMESPACE/deployment/NAME, such as kubernetes:default/deployment/vllm"
+    _require(named and workload in WORKLOADS, f"kubernetes:{place}", form)
+    resource = f"{WORKLOADS[workload]}/{name}"
+    return KubernetesLifecycle(host, namespace, resource, options.container, options.context)
+
+
+def _attached(host: Host, place: str, options: TargetOptions) -> Lifecycle:
     from breakeven.servers.attached.lifecycle import AttachedLifecycle
 
-    return AttachedLifecycle(endpoint)
+    return AttachedLifecycle(options.endpoint or Endpoint(place), tuple(options.command))
 
 
-def _divided(target: str, parts: tuple[str, str, str]) -> tuple[str, str]:
-    first, _, last = parts
-    if not first or not last:
-        raise UsageError(f"{target!r} lacks something: type  {FORMS[target.partition(':')[0]]}")
-    return first, last
+def _process(host: Host, place: str, options: TargetOptions) -> Lifecycle:
+    from breakeven.servers.process import ProcessServer
+
+    if place:
+        raise UsageError(
+            f"process:{place} cannot be: type  --server process:  and the command line behind --"
+        )
+    return ProcessServer(tuple(options.command), options.log_path or Path("server.log"))
+
+
+def _require(ok: object, target: str, form: str) -> None:
+    if not ok:
+        raise UsageError(f"{target!r} names no server: type  --server {form}")
+
+
+_MAKERS: Mapping[str, Callable[[Host, str, TargetOptions], Lifecycle]] = {
+    "systemd": _systemd,
+    "systemd-user": _systemd_user,
+    "docker": _docker,
+    "compose": _compose,
+    "kubernetes": _kubernetes,
+    "attached": _attached,
+    "process": _process,
+}

@@ -70,7 +70,7 @@ class UndoRecord:
     verify: Verification | None
     """None where nothing runs without the tool."""
     options: Mapping[str, Any] = field(default_factory=dict)
-    """What its lifecycle was made with."""
+    """What its lifecycle was made with: `sudo`, and `container` and `context` of Kubernetes."""
     begun: tuple[Begun, ...] = ()
     """Not undone so far, in the order in which they were begun."""
     operations: int = 0

@@ -129,11 +129,11 @@ def test_measured_reuse_replaces_what_a_model_assumes(step_ms: float | None, tmp
 
 
 def test_measured_reuse_reads_the_curve_of_a_mixture_of_experts(tmp_path: Path):
-    file = routing(tmp_path)
+    file = Path(__file__).parents[2] / "golden" / "routing-smollm2-moe.npz"
     for moe in (True, None):
         found = chosen(calibration=calibration(tmp_path, moe=moe), routing=file)
         assert isinstance(found.cost, Measured) and found.cost.moe is True
-        assert found.cost.reuse == load_routing(file).reuse()
+        assert found.cost.reuse == load_routing(file).reuse_beside_sequences()
     assert found.most_concurrency == 4 and chosen(**H100).most_concurrency is None
 
 

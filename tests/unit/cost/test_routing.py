@@ -216,3 +216,23 @@ def test_a_damaged_file_is_refused_or_whole(tmp_path_factory: Any, at: int, chan
     except UsageError:
         return
     assert np.array_equal(trace.experts, load_routing(GOLDEN).experts)
+
+
+def test_reuse_beside_sequences_by_hand():
+    """Two neighbours wake 3 of 8 experts and two sequences 4: as many as one and a half sequences do."""
+    tokens = [[[0, 1]], [[0, 2]], [[0, 3]]]
+    others = [[[4, 5]], [[4, 6]], [[4, 7]]]
+    more = [[[2, 7]], [[2, 5]], [[2, 1]]]
+    trace = RoutingTrace(np.array([*tokens, *others, *more]), (3, 3, 3), 8)
+    two = trace.sequences([2])[0].distinct.estimate
+    found = trace.reuse_beside_sequences([2])
+    assert trace.neighbours([2])[0].distinct.estimate == 3
+    assert found.estimate == pytest.approx(1 - (3 - 2) / (two - 2))
+    assert found.low <= found.estimate <= found.high
+
+
+def test_reuse_beside_sequences_needs_sequences_that_wake_as_many():
+    tokens = [[[0, 1]], [[2, 3]], [[4, 5]]]
+    trace = RoutingTrace(np.array([*tokens, *tokens]), (3, 3), 8)
+    with pytest.raises(UsageError, match="too few sequences"):
+        trace.reuse_beside_sequences([2])

@@ -38,7 +38,18 @@ SERVERS: dict[str, tuple[tuple[str, ...], ...]] = {
 }
 FOREIGN = (
     *("--host", "10.0.0.1", "--port=9000", "--max-num-seqs", "16", "--enforce-eager", "--api-key", "k"),
-    *("--hf-overrides", '{"a": 1}', "--dtype", "bfloat16", "-tp", "2", "--trust-remote-code", "-np", "-c", "8"),
+    *(
+        "--hf-overrides",
+        '{"a": 1}',
+        "--dtype",
+        "bfloat16",
+        "-tp",
+        "2",
+        "--trust-remote-code",
+        "-np",
+        "-c",
+        "8",
+    ),
     *("--special", "--speed", "-s", "a=b", "", "%i", "$OPTIONS", "déjà vu"),
 )
 """Words of no option that concerns speculation."""
@@ -54,11 +65,11 @@ OURS: dict[str, tuple[tuple[str, ...], ...]] = {
     ),
     "sglang": (
         ("--speculative-algorithm", "EAGLE", "--speculative-draft-model-path", "d"),
-        ("--speculative-algo=NGRAM", "--speculative-num-draft-tokens", "8"),
+        ("--speculative-algo=NGRAM", "--speculative-num-draft-tokens", "12"),
     ),
     "llama.cpp": (
         ("--spec-type", "ngram-mod", "--spec-ngram-mod-n-max", "9"),
-        ("-md", "draft.gguf", "--draft-max", "8", "-ngld", "99"),
+        ("-md", "draft.gguf", "--draft-max", "12", "-ngld", "99"),
     ),
     "tensorrt-llm": (("--config", "breakeven-speculation-12345678.yaml"),),
     "tgi": (("--speculate", "3"), ("--speculate=2",)),
@@ -76,7 +87,10 @@ def _lookup(k: st.SearchStrategy[Any] = small) -> st.SearchStrategy[SpeculationC
 
 def _learned(*methods: str) -> st.SearchStrategy[SpeculationConfig]:
     return st.builds(
-        lambda method, k, draft: SpeculationConfig(method, k, draft=draft), st.sampled_from(methods), small, paths
+        lambda method, k, draft: SpeculationConfig(method, k, draft=draft),
+        st.sampled_from(methods),
+        small,
+        paths,
     )
 
 
@@ -86,7 +100,9 @@ CONFIGS: dict[str, st.SearchStrategy[SpeculationConfig]] = {
         _learned("eagle", "eagle3", "draft-model", "custom_class"),
         st.builds(SpeculationConfig, st.just("mtp"), st.none() | small),
         st.builds(
-            lambda k, depth: SpeculationConfig("suffix", k, options={"suffix_decoding_max_tree_depth": depth}),
+            lambda k, depth: SpeculationConfig(
+                "suffix", k, options={"suffix_decoding_max_tree_depth": depth}
+            ),
             st.none() | small,
             small,
         ),

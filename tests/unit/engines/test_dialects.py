@@ -125,3 +125,57 @@ def test_a_drafter_names_the_flags_of_its_engine(
     drafter: str, settings: dict[str, int], engine: str, config: SpeculationConfig
 ) -> None:
     assert make_drafter(drafter, settings).flags() == dialect(engine).line(config)
+
+
+TRICKY = (
+    *(
+        "--speculative-config",
+        "--speculative-config={",
+        "-sc.a",
+        "-sc.a.b=1",
+        "-sc.=",
+        "-sc.+",
+        "--spec-tokens=x",
+    ),
+    *(
+        "--speculative-algorithm",
+        "--speculative-algorithm=",
+        "--speculative-num-steps=1.5",
+        "--spec-type",
+        ",",
+    ),
+    *(
+        "--spec-type",
+        "-md",
+        "--draft",
+        "--spec-ngram-size-n",
+        "[]",
+        "{}",
+        "null",
+        "-1",
+        "1e9",
+        "NaN",
+        "--config",
+    ),
+    *("--config=", "--speculate", "--speculate=-3", "-", "--", "=", "--=", "--port", "99999999999", "\x00"),
+)
+
+
+@given(st.sampled_from(NAMES), st.lists(st.sampled_from(TRICKY) | st.text(max_size=4), max_size=8))
+def test_no_command_line_makes_it_stumble(name: str, words: list[str]) -> None:
+    known = make(name)
+    argv = (*SERVERS[name][0], *words)
+    for read in (known.speculation, known.without, lambda words: known.address(words, {})):
+        try:
+            read(argv)
+        except UsageError as error:
+            assert str(error)
+
+
+@given(st.sampled_from(NAMES), st.lists(st.text(max_size=40) | st.sampled_from(TRICKY)))
+def test_no_log_makes_it_stumble(name: str, lines: list[str]) -> None:
+    known = make(name)
+    assert isinstance(known.facts(lines), dict)
+    assert known.failure(lines) is None or known.failure(lines)
+    for each in lines:
+        known.phase(each)

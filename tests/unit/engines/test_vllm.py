@@ -110,8 +110,13 @@ def test_turned_off(word: str) -> None:
         (("--speculative-config", "{method: ngram}"), "takes a JSON object"),
         (("--speculative-config",), "stands without a value"),
         (("--spec-tokens", "--port", "1"), "stands without a value"),
-        (("--speculative-config", '{"method":"ngram","num_speculative_tokens":"5"}'), "without quotes"),
-        (("--spec", "x"), "is no option of vLLM's speculation"),
+        (
+            ("--speculative-config", '{"method":"ngram","num_speculative_tokens":"5"}'),
+            "is '5': it must be a whole",
+        ),
+        (("--speculative-config", '{"method":5}'), "method is 5: it must be text"),
+        (("-sc.a", "1", "-sc.a.b", "2"), "as one value and as several"),
+        (("--spec-", "x"), "is no option of vLLM's speculation"),
         (("--speculative-future-thing", "x"), "is no option of vLLM's speculation"),
     ],
 )
@@ -136,7 +141,14 @@ def test_refused(config: SpeculationConfig, message: str) -> None:
 
 
 def test_traps() -> None:
-    argv = (*SERVE, "--max-num-seqs", "32", "--max-num-batched-tokens=64", "--attention-backend", "FLASHINFER")
+    argv = (
+        *SERVE,
+        "--max-num-seqs",
+        "32",
+        "--max-num-batched-tokens=64",
+        "--attention-backend",
+        "FLASHINFER",
+    )
     found = " | ".join(Vllm().warnings(NGRAM, argv))
     assert "asynchronous scheduling off with ngram" in found
     assert "up to 192 tokens for --max-num-seqs 32" in found
@@ -240,7 +252,7 @@ def test_facts_of_a_gpu() -> None:
         "INFO 07-25 13:42:16 [model_runner.py:5233] Loading drafter model...",
         "INFO 07-25 13:42:16 [cuda.py:476] Using FLASHINFER attention backend out of potential backends: [].",
         "config: {'cudagraph_mode': <CUDAGraphMode.FULL_AND_PIECEWISE: (2, 1)>, 'x': 1}",
-        "CUDAGraphMode.FULL_AND_PIECEWISE is not supported with spec-decode; setting cudagraph_mode=PIECEWISE",
+        "CUDAGraphMode.FULL is not supported with spec-decode; setting cudagraph_mode=PIECEWISE",
         "INFO 07-25 13:42:38 [kv_cache_utils.py:2146] GPU KV cache size: 1,823,372 tokens",
     ]
     assert Vllm().facts(log) == {
@@ -269,8 +281,17 @@ ROOT = "(EngineCore pid=7) ERROR 11-29 11:42:15 [core.py:9] ValueError: bad head
     [
         ([ROOT, "RuntimeError: Engine core initialization failed. See root cause above. Failed: {}"],
          "ValueError: bad head size 80"),
-        (["(Worker_TP0 pid=3) ERROR 05-06 20:59:57 [w.py:1] torch.OutOfMemoryError: CUDA out of memory. Tried "
-          "to allocate 2.00 GiB.", ROOT], "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB."),
+        (["(Worker pid=3) ERROR 05-06 20:59:57 [w.py:1] torch.OutOfMemoryError: CUDA out of memory.", ROOT],
+         "torch.OutOfMemoryError: CUDA out of memory."),
+        (["INFO 07-24 03:57:37 [m.py:1] If you are running out of memory, lower max_num_seqs.", ROOT],
+         "ValueError: bad head size 80"),
+        (["Nov 29 10:00:00 gpu1 vllm[123]: " + ROOT], "ValueError: bad head size 80"),
+        (["(APIServer pid=1) pydantic_core.ValidationError: 1 validation error for Config",
+          "(APIServer pid=1) disable_by_batch_size",
+          "(APIServer pid=1)   Unexpected keyword argument [type=unexpected_keyword_argument]",
+          "(APIServer pid=1)     For further information visit https://errors.pydantic.dev"],
+         "pydantic_core.ValidationError: 1 validation error for Config: disable_by_batch_size: "
+         "Unexpected keyword argument [type=unexpected_keyword_argument]"),
         (["usage: vllm serve", "vllm serve: error: unrecognized arguments: --speculativ-config x"],
          "vllm serve: error: unrecognized arguments: --speculativ-config x"),
         (["OSError: [Errno 98] Address already in use", "INFO: bye"],

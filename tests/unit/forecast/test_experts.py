@@ -30,8 +30,7 @@ KNOWN = replace(QWEN3, reuse=0.4, reuse_range=(0.2, 0.5))
         (replace(QWEN3, reuse=0.1), Interval(0.1, 0.1, REUSE_RANGE[1])),
         (KNOWN, MEASURED),
         (Anchored(KNOWN, 0.01), MEASURED),
-        (Measured(LINE, moe=True), Interval(REUSE_RANGE[0], 0.0, REUSE_RANGE[1])),
-        (Measured(LINE, moe=True, reuse=MEASURED), MEASURED),
+        (Measured(LINE, moe=True), Interval(REUSE, *REUSE_RANGE)),
     ],
 )
 def test_it_is_of_the_reuse_and_of_both_its_ends(cost: StepCost, reuse: Interval):
@@ -44,6 +43,11 @@ def test_it_is_of_the_reuse_and_of_both_its_ends(cost: StepCost, reuse: Interval
 
     expected = Interval(distinct(reuse.estimate), distinct(reuse.high), distinct(reuse.low))
     assert found.points[-1][1] == expected
+
+
+def test_a_trace_of_routing_takes_the_place_of_what_a_cost_takes():
+    given = coverage(QWEN3.geometry, Measured(LINE, moe=True), 6, MEASURED)
+    assert given == coverage(QWEN3.geometry, KNOWN, 6)
 
 
 def test_there_is_none_without_experts():

@@ -3,6 +3,7 @@
 import asyncio
 import os
 import signal
+import socket
 import subprocess
 import sys
 import textwrap
@@ -34,8 +35,6 @@ CHILD = (
 
 
 def free_port() -> int:
-    import socket
-
     with socket.create_server(("127.0.0.1", 0)) as listener:
         return int(listener.getsockname()[1])
 
@@ -44,6 +43,10 @@ def script(folder: Path, port: int, before: str = "", after: str = "") -> tuple[
     file = folder / "server.py"
     file.write_text(textwrap.dedent(LISTEN.format(port=port, before=before, after=after)))
     return (sys.executable, str(file))
+
+
+def command_of(pid: int) -> list[bytes]:
+    return Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")[:-1]
 
 
 def is_running(pid: int) -> bool:
@@ -63,8 +66,6 @@ def ends(pid: int) -> bool:
 
 
 def is_free(port: int) -> bool:
-    import socket
-
     try:
         socket.create_server(("127.0.0.1", port)).close()
     except OSError:
@@ -111,7 +112,7 @@ async def test_the_candidate_is_another_command_line_and_the_undo_the_first_one(
         assert "hush" not in server.diff(found, argv)
         await operation.undo(FakeHost())
         await server.restart()
-        assert Path(f"/proc/{server.pid}/cmdline").read_bytes().split(b"\0")[:2] == [b"sleep", b"600"]
+        assert command_of(server.pid) == [b"sleep", b"600"]
 
 
 async def test_folder_and_variables_are_its_own(tmp_path: Path):
@@ -175,7 +176,7 @@ async def test_a_command_that_is_not_there(tmp_path: Path):
 
 @pytest.mark.parametrize("victim", ["tool", "guard"])
 @pytest.mark.skipif(sys.platform != "linux", reason="the death of a parent is told on Linux")
-async def test_kill_9_leaves_no_orphan_that_keeps_the_port(tmp_path: Path, victim: str):
+def test_kill_9_leaves_no_orphan_that_keeps_the_port(tmp_path: Path, victim: str):
     port = free_port()
     argv = script(tmp_path, port, before=STUBBORN, after=CHILD.format(session=False))
     tool = subprocess.Popen(
@@ -185,7 +186,7 @@ async def test_kill_9_leaves_no_orphan_that_keeps_the_port(tmp_path: Path, victi
         cwd=ROOT,
     )
     assert tool.stdout is not None
-    guard, pid, child = map(int, (await asyncio.to_thread(tool.stdout.readline)).split())
+    guard, pid, child = map(int, tool.stdout.readline().split())
     try:
         os.kill(tool.pid if victim == "tool" else guard, signal.SIGKILL)
         assert ends(pid)

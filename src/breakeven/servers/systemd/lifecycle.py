@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from typing import ClassVar
 
@@ -35,8 +35,10 @@ class SystemdLifecycle(Lifecycle):
         self._reading: Reading | None = None
         self._asked_us: int | None = None
         """When we last had it restarted, on the machine's monotonic clock."""
+        self.log_file: str | None = None
+        """Where its output goes, if not to the journal."""
         self._log_size: int | None = None
-        """Of its log file at that time."""
+        """Of the log file when we last had it restarted."""
 
     @property
     def target(self) -> str:
@@ -44,6 +46,7 @@ class SystemdLifecycle(Lifecycle):
 
     async def inspect(self) -> Found:
         self._reading = reading = await Reading.of(self.manager, self.name)
+        self.log_file = reading.log_file
         files = {path: shown.unit(data) for path, data in reading.effective.files.items()}
         running = {"running": shown.running_words(reading.running)} if reading.running else {}
         return Found(
@@ -111,17 +114,16 @@ class SystemdLifecycle(Lifecycle):
     async def _properties(self) -> dict[str, str]:
         return await self.manager.show(self.name.full, state.PROPERTIES)
 
-    async def logs(self) -> AsyncIterator[str]:
+    async def logs(self) -> AsyncGenerator[str, None]:
         since_us = await self._started_us()
-        path = self._log_file()
-        if path is not None:
-            lines = self.host.lines(logs.file_argv(path, self._log_size))
+        if self.log_file:
+            lines = self.host.lines(logs.file_argv(self.log_file, self._log_size))
         else:
             age_s = seconds_since(since_us, self.host.read(UPTIME)) or 0.0
             lines = self.host.lines(self._journal_argv(age_s))
         async with aclosing(logs.until_over(lines, self._is_over)) as following:
             async for line in following:
-                text = line if path is not None else logs.message(line, since_us)
+                text = line if self.log_file else logs.message(line, since_us)
                 if text is not None:
                     yield text
 
@@ -140,12 +142,8 @@ class SystemdLifecycle(Lifecycle):
     async def _is_over(self) -> bool:
         return (await self.state()).condition in ("stopped", "failed")
 
-    def _log_file(self) -> str | None:
-        return self._reading.log_file if self._reading else None
-
     async def _size_of_log(self) -> int | None:
-        path = self._log_file()
-        if path is None:
+        if self.log_file is None:
             return None
-        said = (await self.host.run(("stat", "--format=%s", "--", path))).stdout.strip()
+        said = (await self.host.run(("stat", "--format=%s", "--", self.log_file))).stdout.strip()
         return int(said) if said.isdigit() else 0

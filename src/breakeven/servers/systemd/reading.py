@@ -16,7 +16,8 @@ from breakeven.servers.systemd.manager import Manager, paths
 from breakeven.servers.systemd.unit_name import UnitName
 
 PROPERTIES = (
-    *refusal.PROPERTIES, "MainPID", "User", "RequiredBy", "BoundBy", "ConsistsOf", "TimeoutStartUSec",
+    *refusal.PROPERTIES, "ActiveState", "MainPID", "User", "RequiredBy", "BoundBy", "ConsistsOf",
+    "TimeoutStartUSec",
 )  # fmt: skip
 PRIVATE_MODE = 0o600
 SYSTEM_SPECIFIERS = {

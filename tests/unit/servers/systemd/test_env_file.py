@@ -12,7 +12,7 @@ from breakeven.servers.systemd.env_file import variables
     [
         ("A=1\nB = 2 \n", {"A": "1", "B": "2"}),
         ("# A=1\n; B=2\nC=3", {"C": "3"}),
-        ("A='x y' \nB=\"x \\\"y\\\" \\d\"\n", {"A": "x y", "B": 'x "y" \\d'}),
+        ('A=\'x y\' \nB="x \\"y\\" \\d"\n', {"A": "x y", "B": 'x "y" \\d'}),
         ("A='two\nlines'\nB=\"two\\\nlines\"\n", {"A": "two\nlines", "B": "twolines"}),
         ("A=x \\\n y\nB=a\\ \n", {"A": "x  y", "B": "a "}),
         ("A='x'\"y\" z \n", {"A": "xyz"}),

@@ -10,9 +10,9 @@ from breakeven.errors import UsageError
 from breakeven.servers.systemd.unit_text import assignments
 from breakeven.servers.systemd.words import Word, quote, split
 
-WORDS = st.binary(max_size=12).map(lambda data: data.replace(b"\0", b"").decode("utf-8", "surrogateescape")) | (
-    st.text(st.characters(exclude_characters="\0", exclude_categories=("Cs",)), max_size=12)
-)
+BYTES = st.binary(max_size=12).map(lambda data: data.replace(b"\0", b"").decode("utf-8", "surrogateescape"))
+TEXT = st.text(st.characters(exclude_characters="\0", exclude_categories=("Cs",)), max_size=12)
+WORDS = BYTES | TEXT
 """Whatever an argument list can hold."""
 
 

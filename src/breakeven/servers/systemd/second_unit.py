@@ -1,0 +1,124 @@
+"""SecondUnit: a unit beside the service, for those who want the original not to be changed at all.
+
+The second is a copy of the effective unit under another name, with another command line; it lies under /run,
+so that a reboot takes it away. Only one of the two runs at a time, as both want the same GPUs.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import aclosing
+from typing import ClassVar
+
+from breakeven.errors import UsageError
+from breakeven.servers.lifecycle import Found, Kind, Lifecycle, State
+from breakeven.servers.operation_kinds import RunCommand, WriteFile
+from breakeven.servers.operations import Host, Operation
+from breakeven.servers.systemd import dropin, shown
+from breakeven.servers.systemd.lifecycle import SystemdLifecycle
+from breakeven.servers.systemd.manager import RELOAD_TIMEOUT_S
+from breakeven.servers.systemd.reading import Reading
+
+STOP_TIMEOUT_S = 600.0
+"""A large model takes minutes to let go of its GPUs, and TimeoutStopSec= may say longer than its default."""
+_HEAD = "# Written by breakeven, which takes it away again: breakeven recover\n"
+_NAME_SPECIFIER = re.compile(r"%([%nNpPiIjJf])")
+_NOT_LOADED = "not loaded"
+
+
+class SecondUnit(Lifecycle):
+    """The original until it is changed, and the second unit from then until that is undone."""
+
+    kind: ClassVar[Kind] = "systemd"
+
+    def __init__(self, host: Host, unit: str, name: str, user: bool = False) -> None:
+        """Raises UsageError for names that no services have, or the same one twice."""
+        self.host = host
+        self.first = SystemdLifecycle(host, unit, user)
+        self.second = SystemdLifecycle(host, name, user)
+        if self.first.name == self.second.name:
+            raise UsageError(f"--as-new-unit {name}: give another name than the unit's own")
+
+    async def inspect(self) -> Found:
+        found = await self.first.inspect()
+        name = self.second.name.full
+        if (await self.second.manager.show(name, ("LoadState",))).get("LoadState") != "not-found":
+            raise UsageError(f"--as-new-unit {name}: there is a unit of that name, give another")
+        self.second.log_file = self.first.log_file
+        return found
+
+    async def check_rights(self) -> None:
+        """Raises UsageError where the units could not be changed."""
+        await self.first.check_rights()
+
+    @property
+    def path(self) -> str:
+        """Of the second unit's file."""
+        unit_path, user = self.first.reading.unit_path, self.first.manager.user
+        return f"{dropin.folder(unit_path, user, 'until reboot')}/{self.second.name.full}"
+
+    def change(self, found: Found, argv: tuple[str, ...]) -> tuple[Operation, ...]:
+        """Undone in reverse order: the second is stopped, its file goes, and the first is started again, if
+        it ran. `restart` starts the second."""
+        systemctl, reload = self.first.manager.systemctl, self.first.manager.reload
+        first, second = self.first.name.full, self.second.name.full
+        back = [RunCommand(None, (*systemctl, "start", "--no-block", "--", first))] if self._ran() else []
+        return (
+            *back,
+            RunCommand(None, reload, timeout_s=RELOAD_TIMEOUT_S),
+            WriteFile.on(self.host, self.path, copy(self.first.reading, argv), self.first.reading.mode),
+            RunCommand(reload, timeout_s=RELOAD_TIMEOUT_S),
+            RunCommand((*systemctl, "stop", "--", first), timeout_s=STOP_TIMEOUT_S),
+            RunCommand(
+                None,
+                (*systemctl, "stop", "--", second),
+                nothing_to_undo=(_NOT_LOADED,),
+                timeout_s=STOP_TIMEOUT_S,
+            ),
+        )
+
+    def _ran(self) -> bool:
+        return self.first.reading.properties.get("ActiveState") in ("active", "activating", "reloading")
+
+    def diff(self, found: Found, argv: tuple[str, ...]) -> str:
+        command = self.first.reading.command
+        return shown.diff(self.first.name.full, command, command.with_argv(argv), self.path)
+
+    @property
+    def _current(self) -> SystemdLifecycle:
+        return self.first if self.host.read(self.path) is None else self.second
+
+    async def restart(self) -> None:
+        await self._current.restart()
+
+    async def state(self) -> State:
+        return await self._current.state()
+
+    async def logs(self) -> AsyncGenerator[str, None]:
+        async with aclosing(self._current.logs()) as lines:
+            async for line in lines:
+                yield line
+
+
+def copy(reading: Reading, argv: tuple[str, ...]) -> bytes:
+    """The effective unit as one file, with another command line. Specifiers that tell of its name are filled
+    in from the original's, whose folders and instance are meant."""
+    names = reading.name.specifiers()
+    lines: list[str] = []
+    section = ""
+    for one in reading.effective.assignments:
+        if one.section == "Install" or (one.section, one.name) == ("Service", "ExecStart"):
+            continue
+        if one.section != section:
+            section = one.section
+            lines.append(f"[{section}]")
+        lines.append(f"{one.name}={_renamed(one.value, names)}")
+    command = _renamed(reading.command.with_argv(argv).text(), names)
+    return (_HEAD + "\n".join([*lines, "[Service]", f"ExecStart={command}"]) + "\n").encode()
+
+
+def _renamed(value: str, names: Mapping[str, str]) -> str:
+    return _NAME_SPECIFIER.sub(
+        lambda found: found[0] if found[1] == "%" else names[found[1]].replace("%", "%%"), value
+    )
