@@ -14,7 +14,8 @@ VERBS = ["get", "list", "watch", "patch"]
 
 def resources(version: str, *kinds: tuple[str, str]) -> dict[str, Any]:
     listed = [
-        {"name": name, "singularName": "", "namespaced": True, "kind": kind, "verbs": VERBS} for name, kind in kinds
+        {"name": name, "singularName": "", "namespaced": True, "kind": kind, "verbs": VERBS}
+        for name, kind in kinds
     ]
     return {"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": version, "resources": listed}
 
@@ -30,7 +31,9 @@ DISCOVERY = {
     "/apis": {"kind": "APIGroupList", "apiVersion": "v1", "groups": GROUPS},
     "/api/v1": resources("v1", ("pods", "Pod"), ("pods/log", "Pod")),
     "/apis/apps/v1": resources("apps/v1", ("deployments", "Deployment"), ("statefulsets", "StatefulSet")),
-    "/apis/autoscaling/v2": resources("autoscaling/v2", ("horizontalpodautoscalers", "HorizontalPodAutoscaler")),
+    "/apis/autoscaling/v2": resources(
+        "autoscaling/v2", ("horizontalpodautoscalers", "HorizontalPodAutoscaler")
+    ),
     "/apis/authorization.k8s.io/v1": resources(
         "authorization.k8s.io/v1", ("selfsubjectaccessreviews", "SelfSubjectAccessReview")
     ),
@@ -53,6 +56,11 @@ class Handler(BaseHTTPRequestHandler):
             scalers = self.cluster.scalers
             kind = {"kind": "HorizontalPodAutoscalerList", "apiVersion": "autoscaling/v2"}
             self._answer(200, {**kind, "metadata": {}, "items": scalers})
+        elif path.endswith(("/deployments", "/statefulsets")):
+            kind = {"kind": f"{self.cluster.workload['kind']}List", "apiVersion": "apps/v1"}
+            self._answer(
+                200, {**kind, "metadata": {"resourceVersion": "1"}, "items": [self.cluster.workload]}
+            )
         elif path.endswith("/log"):
             self._bytes(200, self.cluster.log.encode(), "text/plain")
         elif "/pods/" in path:
@@ -75,7 +83,9 @@ class Handler(BaseHTTPRequestHandler):
             words = ["patch", self.cluster.resource, "--type", "json", "--patch-file", "/dev/stdin"]
             namespace = self.cluster.workload["metadata"]["namespace"]
             done = self.cluster(("kubectl", "--namespace", namespace, *words), self._body())
-            status, found = (422, refusal(422, "Invalid", done.stderr)) if done.returncode else self._workload(self.path)
+            status, found = (
+                (422, refusal(422, "Invalid", done.stderr)) if done.returncode else self._workload(self.path)
+            )
         self._answer(status, found)
 
     def _workload(self, path: str) -> tuple[int, dict[str, Any]]:
@@ -103,8 +113,13 @@ class Handler(BaseHTTPRequestHandler):
 
 def refusal(code: int, reason: str, message: str) -> dict[str, Any]:
     return {
-        **{"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure"},
-        **{"message": message, "reason": reason, "code": code},
+        "kind": "Status",
+        "apiVersion": "v1",
+        "metadata": {},
+        "status": "Failure",
+        "message": message,
+        "reason": reason,
+        "code": code,
     }
 
 

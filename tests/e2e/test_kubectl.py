@@ -48,8 +48,11 @@ async def test_there_and_back(cluster: FakeCluster):
     host = LocalHost()
     before = cluster.spec()
     life = KubernetesLifecycle(host, "llm", cluster.resource)
+    await life.check_rights()
     found = await life.inspect()
-    assert any("HorizontalPodAutoscaler" in said for said in found.warnings) is (cluster.resource[-4:] == "chat")
+    assert any("HorizontalPodAutoscaler" in said for said in found.warnings) is (
+        cluster.resource[-4:] == "chat"
+    )
     (operation,) = life.change(found, candidate(found))
     entry = json.dumps(operation.to_json())
     await operation.do(host)
@@ -68,7 +71,17 @@ async def test_what_is_not_there_and_what_is_not_allowed(cluster: FakeCluster):
         await KubernetesLifecycle(LocalHost(), "llm", "deployment/other").inspect()
     cluster.may_patch = False
     with pytest.raises(UsageError, match="may not patch"):
-        await KubernetesLifecycle(LocalHost(), "llm", cluster.resource).inspect()
+        await KubernetesLifecycle(LocalHost(), "llm", cluster.resource).check_rights()
+
+
+async def test_a_rollout_under_way_says_how_far_it_is(cluster: FakeCluster):
+    cluster.pods[0]["status"]["containerStatuses"][0]["ready"] = False
+    cluster.pods = cluster.pods[:1]
+    cluster.workload["status"]["updatedReplicas"] = 0
+    cluster.workload["status"]["readyReplicas"] = 0
+    now = await KubernetesLifecycle(LocalHost(), "llm", cluster.resource).state()
+    assert now.condition == "starting"
+    assert now.detail.startswith("Waiting for ")
 
 
 async def test_another_cluster_is_not_touched(cluster: FakeCluster):

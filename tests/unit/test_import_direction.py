@@ -8,7 +8,7 @@ import pytest
 PACKAGE = Path(__file__).parents[2] / "src" / "breakeven"
 ORDER = [
     *("errors", "units", "interval", "acceptance", "workload", "trace", "client", "latency", "measure"),
-    *("engines", "servers", "drafters", "replay", "cost", "compare", "forecast", "explain", "verdict"),
+    *("engines", "servers", "drafters", "replay", "compare", "cost", "forecast", "explain", "verdict"),
     *("trial", "models", "report", "cli", "__init__", "__main__"),
 ]
 

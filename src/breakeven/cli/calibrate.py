@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -12,7 +12,7 @@ import click
 from breakeven.cli import options
 from breakeven.cli.output import stderr, stdout
 from breakeven.client.loop import run
-from breakeven.cost.calibrate import CalibrationPlan, Watch, calibrate, concurrencies
+from breakeven.cost.calibrate import CalibrationPlan, Visit, Watch, calibrate, concurrencies
 from breakeven.cost.calibration import FILE, Calibration, calibration_to_json
 from breakeven.errors import BreakevenError, UsageError
 from breakeven.report.calibration_terminal import DEFINITION, print_calibration
@@ -36,7 +36,7 @@ QUICK_MAX_CONCURRENCY = 8
     type=click.IntRange(min=1),
     help=f"Last point of the curve [default: {MAX_CONCURRENCY}; --quick: {QUICK_MAX_CONCURRENCY}].",
 )
-@click.option("--quick", is_flag=True, help="Fewer points, half as many and half as long replies.")
+@click.option("--quick", is_flag=True, help="Fewer points and visits, half as many and half as long replies.")
 @click.option(
     "--moe/--dense", "moe", default=None, help="Whether the model is a mixture of experts [default: unknown]."
 )
@@ -57,7 +57,10 @@ def calibrate_verb(url: str, **values: Any) -> int:
     plan = _plan(values)
     endpoint = options.endpoint(values, url)
     out = options.new_run_dir("calibrate", values["out"])
-    with _keeping(out / FILE), progress("calibrate, decode steps", plan.total_steps(), stderr()) as ticker:
+    with (
+        _keeping(out / FILE),
+        progress("calibrate, decode steps", plan.steps(*plan.visits()), stderr()) as ticker,
+    ):
         found = run(
             calibrate(
                 endpoint,
@@ -120,8 +123,12 @@ class _Progress(Watch):
     def __init__(self, ticker: Ticker, plan: CalibrationPlan) -> None:
         self._ticker, self._plan = ticker, plan
 
-    def begins(self, concurrency: int) -> None:
-        self._ticker.advance(0, note=f"concurrency {concurrency}")
+    def begins(self, visit: Visit) -> None:
+        self._ticker.advance(0, note=str(visit))
 
-    def asked(self, concurrency: int, trace: RequestTrace) -> None:
-        self._ticker.advance(self._plan.steps(concurrency), note=f"concurrency {concurrency}")
+    def asked(self, visit: Visit, trace: RequestTrace) -> None:
+        self._ticker.advance(self._plan.steps_each(visit.concurrency), note=str(visit))
+
+    def drops(self, visits: Sequence[Visit]) -> None:
+        kept = [visit for visit in self._plan.visits() if visit not in visits]
+        self._ticker.set_total(self._plan.steps(*kept))

@@ -156,8 +156,9 @@ def _forget(path: Path) -> None:
 
 async def _recover(path: Path, start_limit_s: float) -> None:
     """Raises what putting back raises; the journal stays then."""
-    from breakeven.servers.host import LocalHost, SudoHost
+    from breakeven.servers.host import LocalHost
     from breakeven.servers.recovery import put_back
+    from breakeven.servers.sudo_host import SudoHost
     from breakeven.servers.targets import TargetOptions, lifecycle_of
     from breakeven.servers.undo_journal import UndoJournal
 

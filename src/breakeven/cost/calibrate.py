@@ -1,7 +1,9 @@
 """Calibrate: the concurrency curve of a running baseline, measured by `measure`'s own client.
 
-Each concurrency is a closed loop and a run of its own, in the folder `concurrency-N`; calibration.json beside
-them is written again after each. What a step took is read from the events' times: see stretches.py.
+Concurrencies are visited up and then down again, as the machine may change meanwhile: a steady drift falls on
+all alike, and how far two visits to the same one differ tells of any other (see visits.py). Each visit is a
+closed loop and a run of its own, in the folder `concurrency-N` or `concurrency-N-again`; calibration.json
+beside them is written again after each. What a step took is read from the events' times: see stretches.py.
 """
 
 from __future__ import annotations
@@ -9,30 +11,46 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from breakeven.acceptance.counters import SpecCounters
-from breakeven.acceptance.prometheus import ENGINE_NAMES
 from breakeven.client.endpoint import Endpoint
 from breakeven.client.load import ClosedLoop
 from breakeven.client.openai import DEFAULT_TIMEOUTS, Timeouts
 from breakeven.client.transport import Pool
+from breakeven.cost.calibrate_notes import decoding_peak, doubts, missing_note, notes_of, slots_note
 from breakeven.cost.calibration import FILE, Calibration, save_calibration
-from breakeven.cost.curve import LEAST_POINTS, CurvePoint
+from breakeven.cost.curve import LEAST_POINTS
 from breakeven.cost.stretches import point
+from breakeven.cost.visits import with_visit
 from breakeven.errors import UsageError
-from breakeven.latency.tokens import total
 from breakeven.measure import Asker, MeasurePlan, OnTrace, describe, measure_endpoint
-from breakeven.trace.records import Kind, RequestTrace
+from breakeven.trace.records import RequestTrace
 from breakeven.trace.run import Run, RunMeta
 from breakeven.workload.prompts import Sampling, Workload
 
 CONCURRENCIES = (1, 2, 3, 4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192, 256)
 QUICK_CONCURRENCIES = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 LEAST_REQUESTS = 6
-"""At concurrency 1, and until two requests for each in flight are more."""
-MOST_BUNDLED = 1.1
-"""Tokens per chunk above which a reply looks like one that was speculated."""
+"""Of all visits to concurrency 1, and until two requests for each in flight are more."""
+LEAST_AGAIN = 2
+"""Concurrencies that --quick visits twice at least: one alone tells next to nothing of the machine."""
+
+
+@dataclass(frozen=True, slots=True)
+class Visit:
+    """One of the times that a concurrency is measured."""
+
+    concurrency: int
+    again: bool = False
+    """Whether it is the second, on the way down."""
+
+    def __str__(self) -> str:
+        return f"concurrency {self.concurrency}{' again' if self.again else ''}"
+
+    @property
+    def folder(self) -> str:
+        """Of its run."""
+        return str(self).replace(" ", "-")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +62,7 @@ class CalibrationPlan:
     concurrencies: tuple[int, ...]
     """Rising, from 1."""
     quick: bool = False
-    """One request for each in flight in place of two."""
+    """Half as many requests, and only the lower half of the concurrencies twice."""
 
     def __post_init__(self) -> None:
         if len(self.concurrencies) < LEAST_POINTS:
@@ -53,27 +71,42 @@ class CalibrationPlan:
                 "type --max-concurrency 4 or more"
             )
 
-    def measure_plan(self, concurrency: int) -> MeasurePlan:
-        """Two requests (--quick: one) for each in flight, from the same first prompts; all of one length.
+    def visits(self) -> tuple[Visit, ...]:
+        """All, in the order of time."""
+        return (*map(Visit, self.concurrencies), *(Visit(c, True) for c in reversed(self._twice())))
 
-        A prompt's own max_tokens does not count here.
+    def _twice(self) -> tuple[int, ...]:
+        levels = self.concurrencies
+        return levels[: max(len(levels) // 2, LEAST_AGAIN)] if self.quick else levels
+
+    def measure_plan(self, visit: Visit) -> MeasurePlan:
+        """The requests of one visit, from the same first prompts, and all of one length.
+
+        Two (--quick: one) for each in flight are shared by the visits of a concurrency, and there are as many
+        as are in flight in each. A prompt's own max_tokens does not count here. Only the first visit warms up
+        the server: the others follow at once.
         """
-        wanted = max(LEAST_REQUESTS, concurrency * 2) // (2 if self.quick else 1)
-        n_requests = max(wanted, concurrency)
+        wanted = max(LEAST_REQUESTS, visit.concurrency * 2) // (2 if self.quick else 1)
+        shared = -(-wanted // (2 if visit.concurrency in self._twice() else 1))
+        n_requests = max(shared, visit.concurrency)
         repeats = -(-n_requests // len(self.workload.prompts))
         asked = self.workload.prompts[: -(-n_requests // repeats)]
         prompts = tuple(replace(prompt, max_tokens=None) for prompt in asked)
         return MeasurePlan(
-            replace(self.workload, prompts=prompts), self.sampling, ClosedLoop(concurrency), repeats
+            replace(self.workload, prompts=prompts),
+            self.sampling,
+            ClosedLoop(visit.concurrency),
+            repeats,
+            warmup=int(visit == self.visits()[0]),
         )
 
-    def steps(self, concurrency: int) -> int:
+    def steps_each(self, concurrency: int) -> int:
         """Decode steps that one request stands for, which others share: the unit of progress."""
         return max(round(self.sampling.max_tokens / concurrency), 1)
 
-    def total_steps(self) -> int:
-        """Of all concurrencies, if every reply has its full length."""
-        return sum(self.measure_plan(c).requests * self.steps(c) for c in self.concurrencies)
+    def steps(self, *visits: Visit) -> int:
+        """Of these, if every reply has its full length."""
+        return sum(self.measure_plan(visit).requests * self.steps_each(visit.concurrency) for visit in visits)
 
 
 def concurrencies(most: int, quick: bool = False) -> tuple[int, ...]:
@@ -85,11 +118,14 @@ def concurrencies(most: int, quick: bool = False) -> tuple[int, ...]:
 class Watch:
     """Told how a calibration goes on. This one is deaf."""
 
-    def begins(self, concurrency: int) -> None:
+    def begins(self, visit: Visit) -> None:
         """A concurrency is measured from now on."""
 
-    def asked(self, concurrency: int, trace: RequestTrace) -> None:
+    def asked(self, visit: Visit, trace: RequestTrace) -> None:
         """One of its requests has ended."""
+
+    def drops(self, visits: Sequence[Visit]) -> None:
+        """These will not be: the server decodes fewer at once."""
 
 
 async def calibrate(
@@ -101,22 +137,24 @@ async def calibrate(
     timeouts: Timeouts = DEFAULT_TIMEOUTS,
     watch: Watch | None = None,
 ) -> Calibration:
-    """Measure one concurrency after the other, and write calibration.json into `out` after each.
+    """Visit one concurrency after the other, and write calibration.json into `out` after each.
 
-    Ends early, and says so in `notes`, at the first concurrency that the server does not decode at once.
-    Raises UsageError when the server speculates, and then leaves no calibration.json; for the rest what
+    Turns round early, and says so in `notes`, at the first concurrency that the server does not decode at
+    once. Raises UsageError when the server speculates, and then leaves no calibration.json; for the rest what
     `measure_endpoint` raises: the points measured until then are in the file.
     """
     heard = watch or Watch()
     kept = await _begin(endpoint, plan, moe, timeouts)
-    for concurrency in plan.concurrencies:
-        heard.begins(concurrency)
+    left = list(plan.visits())
+    while left:
+        visit = left.pop(0)
+        heard.begins(visit)
         run = await measure_endpoint(
             endpoint,
-            plan.measure_plan(concurrency),
-            out / f"concurrency-{concurrency}",
+            plan.measure_plan(visit),
+            out / visit.folder,
             timeouts=timeouts,
-            on_trace=_telling(heard, concurrency),
+            on_trace=_telling(heard, visit),
         )
         traces = tuple(run.traces())
         try:
@@ -124,10 +162,11 @@ async def calibrate(
         except UsageError:
             (out / FILE).unlink(missing_ok=True)
             raise
-        kept = _with_point(kept, run, traces, concurrency)
+        kept = _with_visit(kept, run, traces, visit)
         save_calibration(kept, out / FILE)
-        if (_peak(run.meta) or concurrency) < concurrency:
-            break
+        if _lacks_slots(run.meta, visit):
+            heard.drops([later for later in left if later.concurrency >= visit.concurrency])
+            left = [later for later in left if later.concurrency < visit.concurrency]
     kept = replace(kept, complete=True)
     save_calibration(kept, out / FILE)
     return kept
@@ -144,7 +183,7 @@ async def _begin(
     async with Pool() as pool:
         asker = await Asker.find(pool, endpoint, plan.sampling, timeouts)
         refuse_speculation(await asker.page())
-        return _begun(describe(asker, plan.measure_plan(1)), plan, moe)
+        return _begun(describe(asker, plan.measure_plan(plan.visits()[0])), plan, moe)
 
 
 def refuse_speculation(*counted: SpecCounters | None) -> None:
@@ -160,8 +199,8 @@ def refuse_speculation(*counted: SpecCounters | None) -> None:
             )
 
 
-def _telling(watch: Watch, concurrency: int) -> OnTrace:
-    return lambda trace: watch.asked(concurrency, trace)
+def _telling(watch: Watch, visit: Visit) -> OnTrace:
+    return lambda trace: watch.asked(visit, trace)
 
 
 def _begun(meta: RunMeta, plan: CalibrationPlan, moe: bool | None) -> Calibration:
@@ -179,84 +218,25 @@ def _begun(meta: RunMeta, plan: CalibrationPlan, moe: bool | None) -> Calibratio
     )
 
 
-def _with_point(kept: Calibration, run: Run, traces: Sequence[RequestTrace], concurrency: int) -> Calibration:
-    check: dict[str, Any] = dict(run.meta.self_check or {})
-    reasons = tuple(_advice(reason) for reason in check.get("reasons", ()))
-    found = point(traces, concurrency, reasons, _lag_s(run.meta))
-    notes = [_failed(traces, concurrency), _bundles(traces, concurrency)]
-    notes += [_idle(run.meta), _uncounted(traces)]
-    if found is None:
-        notes.append(_missing(concurrency, _peak(run.meta), reasons))
-    points: tuple[CurvePoint, ...] = kept.points if found is None else (*kept.points, found)
-    said = dict.fromkeys((*kept.notes, *(note for note in notes if note)))
-    return replace(kept, points=points, notes=tuple(said))
+def _with_visit(kept: Calibration, run: Run, traces: Sequence[RequestTrace], visit: Visit) -> Calibration:
+    reasons = doubts(run.meta)
+    found = point(traces, visit.concurrency, reasons, _lag_s(run.meta))
+    said = [*kept.notes, *notes_of(run.meta, traces, visit.concurrency)]
+    if found is not None:
+        kept = replace(kept, points=with_visit(kept.points, found))
+    elif _lacks_slots(run.meta, visit):
+        said.append(slots_note(run.meta, visit.concurrency))
+    else:
+        said.append(missing_note(visit.concurrency, reasons))
+    return replace(kept, notes=tuple(dict.fromkeys(said)))
+
+
+def _lacks_slots(meta: RunMeta, visit: Visit) -> bool:
+    """Whether fewer were decoded at once than asked. On the way down there were slots enough before."""
+    return not visit.again and 0 < (decoding_peak(meta) or 0) < visit.concurrency
 
 
 def _lag_s(meta: RunMeta) -> float:
     """How late the client read at times (p99); 0 where it was not seen."""
     lag_ms = ((meta.self_check or {}).get("event_loop_lag_ms") or {}).get("p99")
     return (lag_ms or 0.0) / 1e3
-
-
-def _peak(meta: RunMeta) -> int | None:
-    """Replies that were decoded at once, at most; None where no reply took any time to decode."""
-    peak = (meta.self_check or {}).get("decoding_peak")
-    return peak if isinstance(peak, int) else None
-
-
-def _bundles(traces: Sequence[RequestTrace], concurrency: int) -> str | None:
-    counts = [event.n_tokens for trace in traces for event in trace.events if event.kind is not Kind.END]
-    known = [n for n in counts if n]
-    if not known or sum(known) <= MOST_BUNDLED * len(known):
-        return None
-    return (
-        f"at concurrency {concurrency} a chunk carries {sum(known) / len(known):.2g} tokens on average: if "
-        "the server speculates without counting it, this is no baseline"
-    )
-
-
-def _advice(reason: str) -> str:
-    """The client's self-check speaks of measure's option; this verb has another."""
-    return reason.replace("--concurrency", "--max-concurrency")
-
-
-def _failed(traces: Sequence[RequestTrace], concurrency: int) -> str | None:
-    errors = [trace.error.message for trace in traces if trace.error is not None]
-    if not errors:
-        return None
-    of = f"{len(errors)} of {len(traces)} requests failed"
-    return f"at concurrency {concurrency} {of}, the last with: {errors[-1]}"
-
-
-def _uncounted(traces: Sequence[RequestTrace]) -> str | None:
-    if not any(trace.error is None and total(trace).source == "chunks" for trace in traces):
-        return None
-    return (
-        "the server does not count tokens, each chunk was taken for one: where chunks carry several, a step "
-        "takes less than is said here"
-    )
-
-
-def _idle(meta: RunMeta) -> str | None:
-    """vLLM counts drafts only where speculation is on; it takes its time also where nothing is drafted."""
-    if meta.counters is None or meta.counters.source != ENGINE_NAMES["vllm"]:
-        return None
-    return (
-        "the server counts drafts, though there were none: speculation seems to be on, and slows plain steps "
-        "too; start it without --speculative-config"
-    )
-
-
-def _missing(concurrency: int, peak: int | None, reasons: Sequence[str]) -> str:
-    if peak is not None and peak < concurrency:
-        return (
-            f"concurrency {concurrency} and above have no point: the server decoded at most {peak} at once; "
-            "give it more slots (llama.cpp: --parallel, vLLM: --max-num-seqs), or replies that outlast the "
-            "prefill of the others (--max-tokens)"
-        )
-    if reasons:
-        return f"concurrency {concurrency} has no point: {'; '.join(reasons)}"
-    return (
-        f"concurrency {concurrency} has no point: with that many replies decoded at once there were too few "
-        "steps; raise --max-tokens, or where replies end by themselves add  --extra ignore_eos=true"
-    )

@@ -7,7 +7,7 @@ Format history (`version` in the file; every older format still loads):
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, Literal
@@ -15,6 +15,7 @@ from typing import Any, Literal
 import orjson
 
 from breakeven.cost.curve import LEAST_POINTS, Curve, CurvePoint
+from breakeven.cost.visits import change_between, visit_warnings
 from breakeven.errors import UsageError
 from breakeven.trace.files import storing, write_atomically
 from breakeven.trace.meta import ServerInfo
@@ -66,11 +67,12 @@ class Calibration:
             return None
 
     def warnings(self) -> tuple[str, ...]:
-        """All that qualifies the figures: the measuring, each point, the fit, and experts."""
+        """All that qualifies the figures: the measuring, each point, the machine, the fit, and experts."""
         doubts = [f"at concurrency {p.concurrency}: {why}" for p in self.points for why in p.reasons]
         curve = self.fitted()
         bound = {True: (MOE_BOUND,), None: (MAYBE_MOE,), False: ()}[self.moe]
-        return (*self.notes, *doubts, *(curve.warnings() if curve else ()), *bound)
+        said = (*self.notes, *doubts, *visit_warnings(self.points))
+        return (*said, *(curve.warnings() if curve else ()), *bound)
 
 
 def save_calibration(calibration: Calibration, path: Path) -> None:
@@ -112,7 +114,7 @@ def load_calibration(path: Path) -> Calibration:
 
 def calibration_to_json(calibration: Calibration) -> dict[str, Any]:
     """What load_calibration reads, and the fit. Times in ms; `absent` has a reason beside each null."""
-    curve = calibration.fitted()
+    curve, between = calibration.fitted(), change_between(calibration.points)
     values = {
         "version": calibration.version,
         "created": calibration.created,
@@ -126,6 +128,7 @@ def calibration_to_json(calibration: Calibration) -> dict[str, Any]:
         "moe": calibration.moe,
         "complete": calibration.complete,
         "points": [_point_to_json(point) for point in calibration.points],
+        "between_visits": None if between is None else asdict(between),
         "fit": None if curve is None else _fit_to_json(curve),
         "notes": list(calibration.notes),
         "warnings": list(calibration.warnings()),
@@ -136,6 +139,7 @@ def calibration_to_json(calibration: Calibration) -> dict[str, Any]:
 _WHY = {
     "model": "the server serves one without a name",
     "moe": "not said: type --moe or --dense",
+    "between_visits": "no concurrency was measured twice",
     "fit": f"a curve needs {LEAST_POINTS} points, the first at concurrency 1",
 }
 _UNSAID = "the server does not say"
@@ -149,9 +153,13 @@ def _server_to_json(server: ServerInfo) -> dict[str, Any]:
 
 
 def _point_to_json(point: CurvePoint) -> dict[str, Any]:
+    visits = [_times_to_json(visit) for visit in point.visits]
+    return {"concurrency": point.concurrency, **_times_to_json(point), "visits": visits}
+
+
+def _times_to_json(point: CurvePoint) -> dict[str, Any]:
     absent = {"context_tokens": _NO_PROMPT_COUNT} if point.context_tokens is None else {}
     return {
-        "concurrency": point.concurrency,
         "step_ms": _ms(point.step_s),
         "n": point.n,
         "low": _ms(point.low_s),
@@ -223,6 +231,13 @@ def _server(value: Mapping[str, Any]) -> ServerInfo:
 
 
 def _point(value: Mapping[str, Any]) -> CurvePoint:
+    """Files of before concurrencies were visited twice have no `visits`."""
+    concurrency = value["concurrency"]
+    visits = tuple(_times({**visit, "concurrency": concurrency}) for visit in value.get("visits", ()))
+    return replace(_times(value), visits=visits)
+
+
+def _times(value: Mapping[str, Any]) -> CurvePoint:
     point = check_types(
         CurvePoint(
             concurrency=value["concurrency"],

@@ -50,6 +50,8 @@ class CurvePoint:
     """Mean length of a sequence half-way through its reply; None where the server does not count prompts."""
     reasons: tuple[str, ...] = ()
     """Why the client does not vouch for the point; empty if it kept up."""
+    visits: tuple[CurvePoint, ...] = ()
+    """The times that it was measured, of which it is the mean; empty for one of them, or where unknown."""
 
     def __post_init__(self) -> None:
         for name in ("step_s", "low_s", "high_s"):

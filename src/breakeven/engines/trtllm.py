@@ -19,6 +19,7 @@ from breakeven.engines.argv import (
     after_module,
     after_program,
     given,
+    is_older,
     last_value,
     port_number,
     take,
@@ -30,6 +31,8 @@ from breakeven.engines.speculation import SpeculationConfig
 from breakeven.errors import UsageError
 
 CONFIG = ("--config", "--extra-llm-api-options")
+CONFIG_SINCE = (1, 2)
+"""--config is another name of --extra_llm_api_options since 1.2: NVIDIA/TensorRT-LLM pull request 9104."""
 SECTION = "speculative_config"
 OVERLAP = "disable_overlap_scheduler"
 MODULES = ("tensorrt_llm.commands.serve",)
@@ -78,12 +81,13 @@ class Trtllm(Dialect):
         return start + 1 if start is not None and has_verb else start
 
     def flags(self, config: SpeculationConfig, version: str | None = None) -> tuple[str, ...]:
-        return "--config", self._path(_entries(config))
+        name = "--extra_llm_api_options" if is_older(version, CONFIG_SINCE) else "--config"
+        return name, self._path(_entries(config))
 
     def line(self, config: SpeculationConfig, version: str | None = None) -> str:
         """bash makes the file, once, as trtllm-serve reads it; JSON is YAML too."""
         text = json.dumps(_entries(config), separators=(",", ":")).replace("'", "'\\''")
-        return f"--config <(echo '{text}')"
+        return f"{self.flags(config, version)[0]} <(echo '{text}')"
 
     def speculation(self, argv: Sequence[str]) -> SpeculationConfig | None:
         path = last_value(argv, self.start(argv) or 0, *CONFIG)
@@ -91,12 +95,14 @@ class Trtllm(Dialect):
 
     def without(self, argv: Sequence[str]) -> tuple[str, ...]:
         theirs = self._theirs(argv)
-        return (*theirs, "--config", self._path({})) if self._speculates(theirs) else theirs
+        return (*theirs, self._option(theirs), self._path({})) if self._speculates(theirs) else theirs
 
     def with_speculation(
         self, argv: Sequence[str], config: SpeculationConfig, version: str | None = None
     ) -> tuple[str, ...]:
-        return (*self._theirs(argv), *self.flags(config, version))
+        theirs = self._theirs(argv)
+        name, path = self.flags(config, version)
+        return (*theirs, self._option(theirs) or name, path)
 
     def files(self, argv: Sequence[str], config: SpeculationConfig | None) -> dict[str, str]:
         theirs = self._theirs(argv)
@@ -139,6 +145,11 @@ class Trtllm(Dialect):
         """Without the files of ours."""
         ours = [one for one in self._found(argv) if PurePosixPath(one.value or "").name.startswith(OURS)]
         return without(argv, ours)
+
+    def _option(self, theirs: Sequence[str]) -> str:
+        """The option by the name that it has there, which this version knows; empty where it is not given."""
+        found = self._found(theirs)
+        return theirs[found[-1].start].partition("=")[0] if found else ""
 
     def _speculates(self, theirs: Sequence[str]) -> bool:
         return yaml_text.entry(self._original(theirs), SECTION) is not None

@@ -24,6 +24,8 @@ class Candidate:
     mix: Mix
     costs: Floats
     """A step by the tokens that it drafts, in plain steps: see step_costs. Shape (3, most drafted + 1)."""
+    idle_step: float
+    """One in which no sequence drafts, in plain steps: see idle_step."""
     throughput: Interval | None = None
 
 
@@ -52,7 +54,7 @@ class Decoding:
                 one.throughput,
                 {name: found[place] for name, found in by_category.items()},
                 Interval(*mean_steps[place].tolist()),
-                break_even(one.mix, emitted, float(mean_steps[place, 0]), float(one.costs[0, 0])),
+                break_even(one.mix, emitted, float(mean_steps[place, 0]), one.idle_step),
             )
             for place, one in enumerate(candidates)
         ]
@@ -72,8 +74,10 @@ class Decoding:
         means = self.resampler.means(logs.reshape(len(logs), -1), counted)
         mean, cheap, dear = np.moveaxis(means.reshape(len(means), -1, 3), 2, 0)
         z = self.resampler.z[:, None] / Z_95
-        resampled = mean + np.where(z > 0, z * (dear - mean), -z * (cheap - mean)) + shift
-        return intervals(logs[counted, :, 0].mean(axis=0), resampled)
+        of_cost = np.where(z > 0, z * (dear - mean), -z * (cheap - mean))
+        estimates: Floats = logs[counted, :, 0].mean(axis=0)
+        sampled = (mean - estimates) * self.resampler.stretch(counted)
+        return intervals(estimates, estimates + sampled + of_cost + shift)
 
     def _shift(self, spent: Floats, steps: NDArray[np.int64], sequences: int) -> Floats:
         """What a resample's other requests change in the logs: each of the c − 1 others is one of its steps.
@@ -86,28 +90,27 @@ class Decoding:
         with np.errstate(divide="ignore", invalid="ignore"):
             found = self.resampler.means(spent, every) / self.resampler.means(steps, every)
             shift: Floats = -(sequences - 1) * (found / mean_step - 1)
-        return shift
+        return shift * self.resampler.stretch(every)
 
 
-def break_even(mix: Mix, emitted: NDArray[np.int64], mean_step: float, undrafted_step: float) -> BreakEven:
+def break_even(mix: Mix, emitted: NDArray[np.int64], mean_step: float, idle_step: float) -> BreakEven:
     """What would make a token take as long as without speculation, costs as they are.
 
-    From TPOT = [(1 − f)(T + d) + f (T + d + V)] / (1 + f · k · a), with f the draft share, k the mean draft,
-    a the acceptance rate, d the extra cost of an undrafted step and V that of drafting besides.
+    From TPOT = [(1 − f)(T + d) + f (T + d + V)] / (1 + f · k · a), with f the draft share, k the mean draft
+    and a the acceptance rate. Of several sequences all draft as often, so T + d is a step in which none does
+    (`idle_step`), and f · V what the drafts of all of them add: to first order in f, exact for one sequence.
+    Both steps in plain ones.
     """
     drafted_at = np.arange(mix.counts.shape[1])
     by_drafted = mix.counts.sum(axis=0)
     steps, drafts = int(by_drafted.sum()), int(by_drafted[1:].sum())
     if not drafts:
         return BreakEven(mean_step, None, None)
-    drafted = int(by_drafted @ drafted_at)
-    share = drafts / steps
-    gained = int(emitted.sum()) / steps - 1
-    verify = (mean_step - undrafted_step) / share
-    margin = gained / share - verify
-    needed_share = max(undrafted_step - 1, 0.0) / margin if margin > 0 else None
+    gained, added = int(emitted.sum()) / steps - 1, mean_step - idle_step
+    times = max(idle_step - 1, 0.0) / (gained - added) if gained > added else None
+    share = None if times is None else times * drafts / steps
     return BreakEven(
         mean_step,
-        (mean_step - 1) * steps / drafted,
-        needed_share if needed_share is not None and needed_share <= 1 else None,
+        (mean_step - 1) * steps / int(by_drafted @ drafted_at),
+        share if share is not None and share <= 1 else None,
     )

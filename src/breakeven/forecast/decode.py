@@ -100,6 +100,11 @@ def step_costs(relative: Relative, drafting: DraftingCost, share: Floats) -> Flo
     return np.array(mean) + _drafting(relative, drafting, share)
 
 
+def idle_step(relative: Relative, drafting: DraftingCost) -> float:
+    """A step in which speculation is on and no sequence drafts, in plain steps."""
+    return 1 + drafting.step_s.estimate / relative.plain_s.estimate
+
+
 def summed(share: Floats, draws: int) -> Floats:
     """The distribution of a sum of so many independent draws; shape (draws · (len(share) − 1) + 1,)."""
     length = draws * (len(share) - 1) + 1

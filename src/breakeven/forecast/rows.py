@@ -10,7 +10,7 @@ from breakeven.cost.drafting import DraftingCost
 from breakeven.forecast.bootstrap import resampler
 from breakeven.forecast.cells import Candidate, Decoding
 from breakeven.forecast.collected import Requests, SettingSteps
-from breakeven.forecast.decode import mix_of, relative_cost, step_costs
+from breakeven.forecast.decode import idle_step, mix_of, relative_cost, step_costs
 from breakeven.forecast.records import Cell, ForecastRow
 from breakeven.forecast.simulate import Batching
 from breakeven.forecast.terms import Terms
@@ -37,7 +37,7 @@ def rows_of(
     for concurrency in terms.concurrencies:
         relative = relative_cost(terms.cost, concurrency, max(most), requests.context_tokens)
         candidates = [
-            Candidate(mix, step_costs(relative, drafting, mix.share))
+            Candidate(mix, step_costs(relative, drafting, mix.share), idle_step(relative, drafting))
             for mix, drafting in zip(mixes, draftings, strict=True)
         ]
         batching = Batching(requests, terms.cost, concurrency, max(most), prefill_s)

@@ -6,14 +6,17 @@ from rich.console import Console
 
 from breakeven.cost.calibration import Calibration
 from breakeven.cost.curve import Curve
+from breakeven.cost.measured import Measured
+from breakeven.cost.step import PLAIN_STEP, Step
+from breakeven.cost.visits import Change, change_between
 from breakeven.report.terminal import print_grid, say
 from breakeven.report.text import line
-from breakeven.units import ABSENT, change, milliseconds, ratio, share
+from breakeven.units import ABSENT, change, count, milliseconds, ratio, share
 
 DEFINITION = (
     "step = median time per token of replies while exactly so many were being decoded: ramp, drain and "
-    "prefill are left out by the times of the events; n = stretches of about 8 steps; interval: 95 %, "
-    "bootstrap over them"
+    "prefill are left out by the times of the events, the mean of its visits; n = stretches of about 8 "
+    "steps; interval: 95 %, of a bootstrap over them and of how the machine changed between visits"
 )
 WINDOWS = (1, 3, 5, 7)
 """Draft tokens of which the cost is spelled out."""
@@ -30,8 +33,11 @@ def print_calibration(calibration: Calibration, path: str, console: Console) -> 
     say(console, DEFINITION, "dim")
     console.print()
     if curve is not None:
-        say(console, _windows(curve))
+        say(console, _windows(Measured(curve, calibration.moe)))
         say(console, _straight(curve))
+    between = change_between(calibration.points)
+    if between is not None:
+        say(console, _between(between))
     for warning in calibration.warnings():
         say(console, f"! {line(warning, 1000)}", "yellow")
     say(console, f"Calibration: {line(path, 500)}", wrap=False)
@@ -53,14 +59,21 @@ def _print_points(calibration: Calibration, curve: Curve | None, console: Consol
         print_grid("concurrency", ("step ms", "interval", "n", "fit ms", "to 1"), rows, console)
 
 
-def _windows(curve: Curve) -> str:
+def _windows(cost: Measured) -> str:
     costs = []
     for window in WINDOWS:
-        if curve.warning(window + 1) is None:
-            cost, low, high = curve.relative(window + 1)
-            costs.append(f"{window}: {ratio(cost)} ({ratio(low)} to {ratio(high)})")
+        if cost.curve.warning(window + 1) is None:
+            of = cost.relative(Step(window + 1), PLAIN_STEP)
+            costs.append(f"{window}: {ratio(of.estimate)} ({ratio(of.low)} to {ratio(of.high)})")
     return (
         f"A step that verifies a draft of one sequence, in plain steps, by draft tokens: {'; '.join(costs)}."
+    )
+
+
+def _between(between: Change) -> str:
+    return (
+        f"From one visit to another the machine differed by {share(between.deviation)} (standard deviation, "
+        f"beyond scatter, of {count(between.dof, 'second visit')}): the intervals hold it."
     )
 
 

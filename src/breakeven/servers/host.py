@@ -1,4 +1,4 @@
-"""LocalHost and SudoHost: this machine, with one's own rights or through one's own sudo."""
+"""LocalHost: this machine, with one's own rights."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import errno
 import os
 import signal
 import stat
-import subprocess
 from collections.abc import AsyncGenerator
 from pathlib import Path
 
@@ -16,13 +15,9 @@ from breakeven.errors import ServerError, StorageError
 from breakeven.servers.operations import Completed
 
 MAX_OUTPUT_BYTES = 16 * 1024 * 1024
-SUDO = ("sudo", "-n", "--")
-"""`-n` never asks for a password: nobody would see the question."""
-SUDO_TIMEOUT_S = 30.0
 KILL_S = 5.0
 LONGEST_LINE_BYTES = 1024 * 1024
 NO_SUDO = ("a password is required", "a terminal is required", "not in the sudoers", "is not allowed to")
-SYNC_FOLDER = ("sync", "--")
 
 
 def partial_of(path: str) -> str:
@@ -99,72 +94,6 @@ class LocalHost:
             raise StorageError(f"{path} cannot be removed: {error.strerror}") from error
 
 
-class SudoHost:
-    """This machine through the user's own sudo, which must not have to ask: `sudo -v` first, or NOPASSWD."""
-
-    def __init__(self, local: LocalHost | None = None) -> None:
-        self._local = local or LocalHost()
-
-    async def run(
-        self,
-        argv: tuple[str, ...],
-        stdin: bytes | None = None,
-        timeout_s: float = 60.0,
-        hold_stdin: bool = False,
-    ) -> Completed:
-        return _allowed(await self._local.run((*SUDO, *argv), stdin, timeout_s, hold_stdin))
-
-    def lines(self, argv: tuple[str, ...]) -> AsyncGenerator[str, None]:
-        return self._local.lines((*SUDO, *argv))
-
-    def read(self, path: str) -> bytes | None:
-        if not self._is_there(path):
-            return None
-        done = _sudo("cat", "--", path)
-        if done.returncode:
-            raise ServerError(f"{path} cannot be read: {_said(done)}")
-        return done.stdout
-
-    def mode(self, path: str) -> int | None:
-        if not self._is_there(path):
-            return None
-        done = _sudo("stat", "--dereference", "--format=%a", "--", path)
-        if done.returncode:
-            raise ServerError(f"{path} cannot be looked at: {_said(done)}")
-        return int(done.stdout, 8)
-
-    def missing_folders(self, path: str) -> tuple[str, ...]:
-        return missing_folders(path)
-
-    def write(self, path: str, data: bytes, mode: int = 0o644) -> None:
-        """`install` gives the partial file its mode before it holds anything; `mv` puts it in its place."""
-        partial, folder = partial_of(path), str(Path(path).parent)
-        _refuse_link(Path(path))
-        steps: list[tuple[tuple[str, ...], bytes | None]] = [
-            (("mkdir", "--parents", "--", folder), None),
-            (("install", f"--mode={mode:o}", "/dev/null", partial), None),
-            (("tee", "--", partial), data),
-            (("sync", "--", partial), None),
-            (("mv", "--force", "--no-target-directory", "--", partial, path), None),
-            ((*SYNC_FOLDER, folder), None),
-        ]
-        if self._is_there(path):
-            steps.insert(2, (("chown", f"--reference={path}", "--", partial), None))
-        for argv, stdin in steps:
-            _write_step(path, "written", argv, stdin)
-
-    def remove(self, path: str, folders: tuple[str, ...] = ()) -> None:
-        _write_step(path, "removed", ("rm", "--force", "--", path, partial_of(path)))
-        for folder in reversed(folders):
-            if self._is_there(folder):
-                _write_step(path, "removed", ("rmdir", "--ignore-fail-on-non-empty", "--", folder))
-        nearest = next(folder for folder in Path(path).parents if self._is_there(str(folder)))
-        _write_step(path, "removed", (*SYNC_FOLDER, str(nearest)))
-
-    def _is_there(self, path: str) -> bool:
-        return _sudo("test", "-e", path).returncode == 0
-
-
 def missing_folders(path: str) -> tuple[str, ...]:
     """Of a file's folders, those that are not there, the outermost first."""
     return tuple(str(folder) for folder in reversed(Path(path).parents) if not folder.exists())
@@ -182,14 +111,14 @@ async def _start(
             stderr=stderr,
             limit=LONGEST_LINE_BYTES,
             process_group=0,
-            env=_environment(),
+            env=environment(),
         )
     except OSError as error:
         raise ServerError(f"{argv[0]} cannot be started: {error.strerror}") from error
 
 
-def _environment() -> dict[str, str]:
-    """Ours, with programs speaking English, as their output is read by a program."""
+def environment() -> dict[str, str]:
+    """For commands: ours, with programs speaking English, as their output is read by a program."""
     return {**os.environ, "LC_ALL": "C.UTF-8", "SYSTEMD_COLORS": "0", "SYSTEMD_PAGER": "cat"}
 
 
@@ -248,7 +177,7 @@ async def _end(process: asyncio.subprocess.Process) -> None:
 
 
 def _write(path: Path, data: bytes, mode: int) -> None:
-    _refuse_link(path)
+    refuse_link(path)
     _make_folders(path.parent)
     partial = Path(partial_of(str(path)))
     partial.unlink(missing_ok=True)
@@ -267,7 +196,7 @@ def _write(path: Path, data: bytes, mode: int) -> None:
     sync_folder(path.parent)
 
 
-def _refuse_link(path: Path) -> None:
+def refuse_link(path: Path) -> None:
     if path.is_symlink():
         raise StorageError(f"{path} is a link to another file, and is left alone")
 
@@ -305,39 +234,3 @@ def sync_folder(folder: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
-
-
-def _sudo(*argv: str, stdin: bytes | None = None) -> subprocess.CompletedProcess[bytes]:
-    try:
-        done = subprocess.run(
-            [*SUDO, *argv],
-            input=stdin,
-            stdin=subprocess.DEVNULL if stdin is None else None,
-            capture_output=True,
-            timeout=SUDO_TIMEOUT_S,
-            check=False,
-            env=_environment(),
-        )
-    except FileNotFoundError:
-        raise ServerError("sudo is not installed: run breakeven as root") from None
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise ServerError(f"sudo {argv[0]} failed: {error}") from error
-    _allowed(Completed(done.returncode, "", done.stderr.decode(errors="replace")))
-    return done
-
-
-def _allowed(done: Completed) -> Completed:
-    """Raises ServerError where sudo itself said no."""
-    if done.returncode and "sudo" in done.stderr and any(words in done.stderr for words in NO_SUDO):
-        raise ServerError("sudo asks for a password, or does not allow it: type  sudo -v  and try again")
-    return done
-
-
-def _write_step(path: str, what: str, argv: tuple[str, ...], stdin: bytes | None = None) -> None:
-    done = _sudo(*argv, stdin=stdin)
-    if done.returncode:
-        raise StorageError(f"{path} cannot be {what}: {_said(done)}")
-
-
-def _said(done: subprocess.CompletedProcess[bytes]) -> str:
-    return " ".join(done.stderr.decode(errors="replace").split()) or f"status {done.returncode}"

@@ -26,7 +26,8 @@ class Found:
     evidence: Mapping[str, str] = field(default_factory=dict)
     """What was read to know this, such as the unit's text by its path."""
     as_run: tuple[str, ...] | None = None
-    """`argv` with specifiers and variables filled in and secrets hidden, to read an address from; None: as it is."""
+    """`argv` with specifiers and variables filled in and secrets hidden, to read an address from; None: as
+    it is."""
     warnings: tuple[str, ...] = ()
     """What could go wrong with a trial here, each a sentence with what to do about it."""
 
@@ -52,9 +53,19 @@ class Lifecycle(ABC):
         """Look, touch nothing. Raises UsageError for a target that there is not, or that cannot be changed,
         and says why; ServerError where looking fails."""
 
+    async def check_rights(self) -> None:
+        """Raises UsageError where it could be looked at but not changed; asked before a change, not for a dry
+        run."""
+        return
+
     @abstractmethod
     def change(self, found: Found, argv: tuple[str, ...]) -> tuple[Operation, ...]:
         """What makes it start with `argv` instead, in order; undone in reverse order. Does nothing yet."""
+
+    def keep(self, found: Found, argv: tuple[str, ...]) -> tuple[Operation, ...]:
+        """Like `change`, for good: for a winner that the user wants to stay, once the trial's own change is
+        undone."""
+        return self.change(found, argv)
 
     @abstractmethod
     def diff(self, found: Found, argv: tuple[str, ...]) -> str:

@@ -34,10 +34,14 @@ def pending() -> tuple[Pending, ...]:
 
 
 def tidy() -> None:
-    """Put away what was closed by a process that then was killed. Raises OSError or StorageError."""
+    """Put away what was closed by a process that then was killed, and remove what was never begun. Raises
+    OSError or StorageError."""
     for path in _journals():
         if not is_held(path) and _is_closed(path):
             shelve(path)
+    for draft in journals_folder().glob(f".*{SUFFIX}.*"):
+        if not is_held(draft):
+            draft.unlink()
 
 
 async def change(journal: UndoJournal, host: Host, operations: Iterable[Operation]) -> None:

@@ -9,13 +9,10 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
-import hashlib
 import json
 import os
-import platform
 import time
 from collections.abc import Mapping
-from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
@@ -26,10 +23,9 @@ from breakeven.servers.host import sync_folder
 from breakeven.servers.lifecycle import Found
 from breakeven.servers.operation_kinds import operation_from_json
 from breakeven.servers.operations import Operation
-from breakeven.servers.secrets import masked_argv
 from breakeven.servers.state_folder import make_folder, name_of, state_folder
+from breakeven.servers.undo_entry import holder, now, opened_entry
 from breakeven.servers.undo_record import (
-    VERSION,
     Begun,
     UndoRecord,
     Verification,
@@ -75,7 +71,7 @@ class UndoJournal:
         make_folder(journals_folder())
         path = journals_folder() / f"{name_of(found.target)}{SUFFIX}"
         refuse_taken(path, found.target)
-        entry = _opened_entry(kind, found, verify, options or {})
+        entry = opened_entry(kind, found, verify, options or {})
         try:
             descriptor = _create(path, entry)
         except FileExistsError:
@@ -104,7 +100,7 @@ class UndoJournal:
                 raise UsageError(f"{path} has nothing to put back: type  breakeven recover --list")
             os.ftruncate(descriptor, sum(len(line) + 1 for line in whole_lines(path.read_bytes())))
             journal = cls(path, descriptor, record)
-            journal._append({"entry": "adopted", "holder": _holder()})
+            journal._append({"entry": "adopted", "holder": holder()})
         except BaseException:
             os.close(descriptor)
             raise
@@ -161,7 +157,7 @@ class UndoJournal:
         """Raises StorageError, with nothing of the entry left."""
         if self._descriptor is None:
             raise ServerError(f"{self.path} was closed already")
-        stamped = {**entry, "at": _now()}
+        stamped = {**entry, "at": now()}
         length = os.lseek(self._descriptor, 0, os.SEEK_END)
         try:
             _write(self._descriptor, stamped)
@@ -261,41 +257,6 @@ def _write(descriptor: int, entry: Mapping[str, Any]) -> None:
     while left:
         left = left[os.write(descriptor, left) :]
     os.fsync(descriptor)
-
-
-def _opened_entry(
-    kind: str, found: Found, verify: Verification | None, options: Mapping[str, Any]
-) -> dict[str, Any]:
-    """Of the environment the names; of what was read the fingerprint: values of secrets are in both."""
-    return {
-        "entry": "opened",
-        "version": VERSION,
-        "id": name_of(found.target),
-        "target": found.target,
-        "kind": kind,
-        "node": platform.node(),
-        "at": _now(),
-        "holder": _holder(),
-        "found": {
-            "argv": list(masked_argv(found.argv)),
-            "environment": sorted(found.environment),
-            "sha256": {name: _digest(text) for name, text in found.evidence.items()},
-        },
-        "verify": None if verify is None else asdict(verify),
-        "options": dict(options),
-    }
-
-
-def _holder() -> dict[str, Any]:
-    return {"pid": os.getpid(), "began": _now()}
-
-
-def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="milliseconds")
-
-
-def _digest(text: str) -> str:
-    return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()
 
 
 def _unwritable(path: Path, error: OSError) -> StorageError:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -10,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from breakeven.client.endpoint import Endpoint
-from breakeven.cost.calibrate import CalibrationPlan, Watch, calibrate, concurrencies
+from breakeven.cost.calibrate import CalibrationPlan, Visit, Watch, calibrate, concurrencies
 from breakeven.cost.calibration import FILE, Calibration, load_calibration
 from breakeven.errors import EndpointError, UsageError
 from breakeven.servers.fake import FakeServer, Script
@@ -41,17 +42,31 @@ class Paced(Watch):
         self.out, self.paces_s = out, paces_s
         self.script = SCRIPT
         self.saved: list[tuple[int, ...]] = []
-        self.seen: list[int] = []
+        self.seen: list[str] = []
+        self.dropped: list[str] = []
 
-    def begins(self, concurrency: int) -> None:
-        self.script = replace(SCRIPT, tpot_s=self.paces_s.get(concurrency, SCRIPT.tpot_s))
+    def begins(self, visit: Visit) -> None:
+        self.script = replace(SCRIPT, tpot_s=self.pace_s(visit))
         if (self.out / FILE).exists():
             kept = load_calibration(self.out)
             self.saved.append(tuple(point.concurrency for point in kept.points))
             assert not kept.complete
 
-    def asked(self, concurrency: int, trace: RequestTrace) -> None:
-        self.seen.append(concurrency)
+    def pace_s(self, visit: Visit) -> float:
+        return self.paces_s.get(visit.concurrency, SCRIPT.tpot_s)
+
+    def asked(self, visit: Visit, trace: RequestTrace) -> None:
+        self.seen.append(str(visit))
+
+    def drops(self, visits: Sequence[Visit]) -> None:
+        self.dropped += map(str, visits)
+
+
+class Slower(Paced):
+    """A server on which other work begins half-way."""
+
+    def pace_s(self, visit: Visit) -> float:
+        return 0.012 if visit.again else 0.004
 
 
 @contextmanager
@@ -73,7 +88,10 @@ async def test_the_curve_is_that_of_the_server_and_is_saved_after_each_point(tmp
     for point in found.points:
         assert point.step_s > 0.5 * watch.paces_s[point.concurrency]
         assert point.low_s <= point.step_s <= point.high_s and point.errors == 0 and point.n >= 4
-    assert watch.saved == [(1,), (1, 2)] and watch.seen == [1] * 3 + [2] * 3 + [3] * 3
+    assert [len(point.visits) for point in found.points] == [2, 2, 1]
+    assert watch.saved == [(1,), (1, 2), (1, 2, 3), (1, 2, 3)]
+    once = [f"concurrency {c}" for c in (1, 1, 2, 2, 3, 3, 3)]
+    assert watch.seen == [*once, *(f"concurrency {c} again" for c in (2, 2, 1, 1))]
     assert found.complete and found == load_calibration(tmp_path / "out")
     assert (found.model, found.server.engine, found.url) == ("fake-model", "vllm", f"{server.url}/v1")
     assert (found.moe, found.workload, found.max_tokens) == (True, "few", 64)
@@ -83,8 +101,26 @@ async def test_each_point_leaves_a_run_of_replies_of_one_length(tmp_path: Path):
     with served(SCRIPT) as url:
         await measured(url, tmp_path)
     run = load_run(tmp_path / "concurrency-3")
-    assert run.meta.schedule.concurrency == 3 and run.meta.warmup_requests == 1
+    assert run.meta.schedule.concurrency == 3 and run.meta.warmup_requests == 0
     assert {trace.max_tokens for trace in run.traces()} == {64}
+    assert load_run(tmp_path / "concurrency-1").meta.warmup_requests == 1
+    assert load_run(tmp_path / "concurrency-2-again").meta.schedule.concurrency == 2
+    assert not (tmp_path / "concurrency-3-again").exists()
+
+
+async def test_a_machine_that_changes_half_way_is_in_every_interval_and_said(tmp_path: Path):
+    watch = Slower(tmp_path / "out", {})
+    with FakeServer(lambda _body, _index: watch.script).in_thread() as server:
+        endpoint = Endpoint(server.url, api="completions")
+        found = await calibrate(endpoint, plan(quick=False), tmp_path / "out", watch=watch)
+    for point in found.points:
+        assert len(point.visits) == 2
+        assert point.low_s < 0.006 and point.high_s > 0.010
+    low, high = found.curve().relative(3)[1:]
+    assert low < 0.7 and high > 1.3
+    said = "; ".join(found.warnings())
+    assert "visits differ by more than their scatter explains, at concurrency 1 (+" in said
+    assert "calibrate again in a quiet window" in said
 
 
 @pytest.mark.parametrize("script", [SCRIPT, replace(SCRIPT, dialect=LLAMACPP)])
@@ -103,7 +139,7 @@ async def test_a_server_that_speculates_is_refused(script: Script, tmp_path: Pat
 async def test_drafts_that_come_late_leave_no_calibration(tmp_path: Path):
     drafting = replace(SCRIPT, speculation=Speculation(3, 0.5))
     with (
-        FakeServer(lambda _body, index: SCRIPT if index < 4 else drafting).in_thread() as server,
+        FakeServer(lambda _body, index: SCRIPT if index < 3 else drafting).in_thread() as server,
         pytest.raises(UsageError, match="the server speculates"),
     ):
         await measured(server.url, tmp_path)
@@ -134,13 +170,24 @@ async def test_it_ends_where_the_slots_do_and_says_so(tmp_path: Path):
     assert [point.concurrency for point in found.points] == [1, 2] and found.complete
     assert found.fitted() is None
     assert "decoded at most 2 at once" in found.notes[-1] and "--parallel" in found.notes[-1]
-    assert not (tmp_path / "concurrency-4").exists()
+    assert not (tmp_path / "concurrency-4").exists() and not (tmp_path / "concurrency-3-again").exists()
+
+
+async def test_it_turns_round_where_the_slots_end(tmp_path: Path):
+    watch = Paced(tmp_path / "out", {})
+    with FakeServer(SCRIPT, slots=3).in_thread() as server:
+        endpoint = Endpoint(server.url, api="completions")
+        found = await calibrate(endpoint, plan(6, quick=False), tmp_path / "out", watch=watch)
+    assert [len(point.visits) for point in found.points] == [2, 2, 2] and found.complete
+    assert watch.dropped == ["concurrency 6", "concurrency 6 again", "concurrency 4 again"]
+    assert "concurrency 4 and above have no point: the server decoded at most 3" in found.notes[-1]
 
 
 async def test_replies_too_short_for_a_point_are_named(tmp_path: Path):
     with served(SCRIPT) as url:
         found = await measured(url, tmp_path, plan(max_tokens=3))
-    assert found.points == () and "raise --max-tokens" in found.notes[-1]
+    assert found.points == () and "a visit to concurrency 1 gave no times" in found.notes[0]
+    assert "raise --max-tokens" in found.notes[0] and len(found.notes) == 3, "each said once"
 
 
 async def test_errors_are_counted_and_named(tmp_path: Path):
@@ -148,18 +195,19 @@ async def test_errors_are_counted_and_named(tmp_path: Path):
     with FakeServer(lambda _body, index: broken if index == 2 else SCRIPT).in_thread() as server:
         found = await measured(server.url, tmp_path)
     assert [point.errors for point in found.points] == [1, 0, 0]
-    assert "at concurrency 1 1 of 3 requests failed" in found.notes[0] and "out of luck" in found.notes[0]
+    assert "at concurrency 1 1 of 2 requests failed" in found.notes[0] and "out of luck" in found.notes[0]
 
 
 async def test_a_server_that_goes_away_leaves_the_points_before(tmp_path: Path):
     gone = Script(answer=Answer(500, b"{}"))
     with (
-        FakeServer(lambda _body, index: SCRIPT if index < 4 else gone).in_thread() as server,
+        FakeServer(lambda _body, index: SCRIPT if index < 3 else gone).in_thread() as server,
         pytest.raises(EndpointError),
     ):
         await measured(server.url, tmp_path)
     kept = load_calibration(tmp_path)
     assert [point.concurrency for point in kept.points] == [1] and not kept.complete
+    assert any("no concurrency was measured twice" in said for said in kept.warnings())
 
 
 def test_the_concurrencies():
@@ -169,19 +217,45 @@ def test_the_concurrencies():
     assert concurrencies(1000)[-3:] == (192, 256, 1000)
 
 
-@pytest.mark.parametrize(("quick", "expected"), [(False, (6, 6, 8, 12)), (True, (3, 3, 4, 6))])
-def test_requests_of_a_point(quick: bool, expected: tuple[int, ...]):
-    asked = plan(6, quick=quick)
-    assert tuple(asked.measure_plan(c).requests for c in (1, 3, 4, 6)) == expected
-    assert (
-        asked.measure_plan(6).requests >= 6 and asked.measure_plan(1).workload.prompts[0].max_tokens is None
-    )
+def visited(asked: CalibrationPlan) -> list[tuple[int, bool]]:
+    return [(visit.concurrency, visit.again) for visit in asked.visits()]
+
+
+def test_a_plan_goes_up_and_down_again():
+    up = [(c, False) for c in (1, 2, 3, 4, 6)]
+    assert visited(plan(6, quick=False)) == [*up, *((c, True) for c in (6, 4, 3, 2, 1))]
+
+
+@pytest.mark.parametrize(("most", "again"), [(3, [2, 1]), (8, [2, 1]), (64, [4, 2, 1])])
+def test_a_quick_one_visits_the_lower_half_again(most: int, again: list[int]):
+    quick = CalibrationPlan(PROMPTS, Sampling(64), concurrencies(most, quick=True), True)
+    assert [concurrency for concurrency, twice in visited(quick) if twice] == again
+
+
+@pytest.mark.parametrize(
+    ("quick", "expected"), [(False, {1: 6, 2: 6, 3: 6, 4: 8, 6: 12}), (True, {1: 4, 2: 4, 3: 3, 4: 4, 6: 6})]
+)
+def test_the_requests_of_a_point_are_shared_by_its_visits(quick: bool, expected: dict[int, int]):
+    asked, found = plan(6, quick=quick), Counter[int]()
+    for visit in asked.visits():
+        requests = asked.measure_plan(visit).requests
+        assert requests >= visit.concurrency
+        found[visit.concurrency] += requests
+    assert found == expected
+    assert asked.measure_plan(Visit(1)).workload.prompts[0].max_tokens is None
+
+
+def test_only_the_first_visit_warms_up():
+    asked = plan(6)
+    warmups = [asked.measure_plan(visit).warmup for visit in asked.visits()]
+    assert warmups == [1, *[0] * (len(warmups) - 1)]
 
 
 def test_progress_counts_shared_steps():
     asked = plan(3, max_tokens=60)
-    assert [asked.steps(c) for c in (1, 3, 100)] == [60, 20, 1]
-    assert asked.total_steps() == 3 * 60 + 3 * 30 + 3 * 20
+    assert [asked.steps_each(c) for c in (1, 3, 100)] == [60, 20, 1]
+    assert asked.steps(*asked.visits()) == 2 * (2 * 60 + 2 * 30) + 3 * 20
+    assert asked.steps(Visit(3)) == 3 * 20
 
 
 def test_two_concurrencies_are_no_curve():

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from functools import reduce
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from hypothesis import given
@@ -14,6 +15,7 @@ from hypothesis import strategies as st
 
 from breakeven.cost.calibration import FILE, Calibration, load_calibration, save_calibration
 from breakeven.cost.curve import CurvePoint
+from breakeven.cost.visits import with_visit
 from breakeven.errors import UsageError
 from breakeven.trace.run import ServerInfo
 
@@ -21,6 +23,17 @@ POINTS = (
     CurvePoint(1, 0.010, 0.0099, 0.0101, 24, 6, 0, 90.5),
     CurvePoint(2, 0.012, 0.0118, 0.0123, 16, 6, 1, None, ("the client fell behind",)),
     CurvePoint(4, 0.015, 0.0148, 0.0151, 16, 8, 0, 91.0),
+)
+VISITED = reduce(
+    with_visit,
+    (
+        CurvePoint(1, 0.010, 0.0099, 0.0101, 24, 3, 0, 90.0),
+        CurvePoint(2, 0.012, 0.0118, 0.0123, 16, 3, 1, None, ("the client fell behind",)),
+        CurvePoint(4, 0.015, 0.0148, 0.0151, 16, 4, 0, 91.0),
+        CurvePoint(2, 0.013, 0.0128, 0.0133, 12, 3, 0, 92.0),
+        CurvePoint(1, 0.011, 0.0109, 0.0111, 20, 3, 0, 94.0),
+    ),
+    cast(tuple[CurvePoint, ...], ()),
 )
 CALIBRATION = Calibration(
     created="2026-01-01T12:00:00+00:00",
@@ -51,6 +64,28 @@ def test_it_comes_back_as_it_was(name: str, tmp_path: Path):
     save_calibration(CALIBRATION, tmp_path / FILE)
     assert load_calibration(tmp_path / name) == CALIBRATION
     assert [entry.name for entry in tmp_path.iterdir()] == [FILE]
+
+
+def test_visits_come_back_as_they_were(tmp_path: Path):
+    kept = replace(CALIBRATION, points=VISITED)
+    save_calibration(kept, tmp_path / FILE)
+    assert load_calibration(tmp_path) == kept
+    value = json.loads((tmp_path / FILE).read_text())
+    assert [[visit["step_ms"] for visit in point["visits"]] for point in value["points"]] == [
+        [10.0, 11.0], [12.0, 13.0], [15.0],
+    ]  # fmt: skip
+    assert value["between_visits"]["dof"] == 2 and 0.05 < value["between_visits"]["deviation"] < 0.07
+    assert sum("calibrate again in a quiet window" in said for said in value["warnings"]) == 1
+
+
+def test_a_file_of_before_visits_still_loads(tmp_path: Path):
+    value = json.loads(written(tmp_path).read_text())
+    del value["between_visits"]
+    for point in value["points"]:
+        del point["visits"]
+    (tmp_path / FILE).write_text(json.dumps(value))
+    old = load_calibration(tmp_path)
+    assert old == CALIBRATION and not any("visit" in said or "twice" in said for said in old.warnings())
 
 
 @given(st.lists(st.floats(1e-6, 10), min_size=3, max_size=3))
@@ -121,6 +156,9 @@ def test_what_no_calibration_holds_is_refused(changes: dict[str, Any], said: str
         ({"step_ms": "fast"}, "is damaged"),
         ({"concurrency": 2}, "concurrency 2 after 2"),
         ({"n": 1.5}, "n is '1.5'"),
+        ({"visits": 3}, "is damaged"),
+        ({"visits": ["x"]}, "is damaged"),
+        ({"visits": [{"step_ms": 0}]}, "is damaged"),
     ],
 )
 def test_an_impossible_point_is_refused(change: dict[str, Any], said: str, tmp_path: Path):

@@ -80,6 +80,17 @@ def test_a_baseline_without_speculation_needs_no_file() -> None:
     assert known.without(SERVE) == SERVE and known.files(SERVE, None) == {}
 
 
+def test_the_option_has_the_name_that_the_version_knows() -> None:
+    # --config since 1.2: NVIDIA/TensorRT-LLM pull request 9104.
+    known = Trtllm({"t.yaml": SPECULATING}.get)
+    assert [known.flags(NGRAM, version)[0] for version in ("1.1.0", "1.2.0rc4", None)] == [
+        *("--extra_llm_api_options", "--config", "--config")
+    ]
+    older = (*SERVE, "--extra_llm_api_options=t.yaml")
+    assert known.with_speculation(older, NGRAM)[-2] == "--extra_llm_api_options"
+    assert known.without(older)[-2] == "--extra_llm_api_options"
+
+
 def test_an_unknown_file_is_not_guessed_at() -> None:
     with pytest.raises(UsageError, match="cannot be read, and may turn speculation on"):
         Trtllm(lambda path: None).speculation((*SERVE, "--config", "gone.yaml"))

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from breakeven.forecast.bootstrap import resampler
 from breakeven.forecast.cells import Candidate, Decoding
-from breakeven.forecast.decode import mix_of, relative_cost, step_costs
+from breakeven.forecast.decode import idle_step, mix_of, relative_cost, step_costs
 from tests.unit.forecast.costs import FREE, Line, drafting, record
 
 GOOD = [(3, 3), (3, 2), (0, 0), (3, 3)]
@@ -20,7 +20,8 @@ def cell(steps, categories=(), cost=None, extra=FREE, concurrency=1):
     relative = relative_cost(cost or Line(), concurrency, most, requests.context_tokens)
     decoding = Decoding(requests, resampler(requests.category))
     mix = mix_of(setting, most)
-    (found,) = decoding.cells([Candidate(mix, step_costs(relative, extra, mix.share))], concurrency)
+    candidate = Candidate(mix, step_costs(relative, extra, mix.share), idle_step(relative, extra))
+    (found,) = decoding.cells([candidate], concurrency)
     return found
 
 
@@ -66,6 +67,30 @@ def test_the_draft_share_that_would_pay():
     assert cell([BAD], extra=extra).break_even.draft_share is None
 
 
+def test_no_draft_share_pays_where_all_sequences_lose_by_drafting():
+    """Eight sequences on a line of 1 ms a token: a draft of 4 costs all of them 32 ms on 18 and gains 1."""
+    extra = drafting(step=0.001)
+    losing = [[(4, 1)] * 2 + [(0, 0)] * 8]
+    assert cell(losing, extra=extra).break_even.draft_share is not None
+    assert cell(losing, extra=extra, concurrency=8).break_even.draft_share is None
+
+
+@pytest.mark.parametrize("concurrency", [1, 2, 5])
+def test_at_the_draft_share_that_would_pay_a_token_takes_as_long(concurrency):
+    """Of several sequences all draft at it."""
+    extra = drafting(step=0.0011 * concurrency)
+    found = cell([[(1, 1)] * 30 + [(0, 0)] * 30], extra=extra, concurrency=concurrency, cost=Line(b=0.0005))
+    share = found.break_even.draft_share
+    drafts = round(share * 3000)
+    even = cell(
+        [[(1, 1)] * drafts + [(0, 0)] * (3000 - drafts)],
+        extra=extra,
+        concurrency=concurrency,
+        cost=Line(b=0.0005),
+    )
+    assert even.speedup.estimate == pytest.approx(1, abs=1e-3)
+
+
 def test_more_requests_and_a_surer_cost_make_the_interval_narrower():
     def width(found):
         return found.speedup.high - found.speedup.low
@@ -87,6 +112,26 @@ def test_intervals_hold_the_truth_as_often_as_they_say():
         found = cell([kinds[i] for i in rng.integers(0, 2, 60)]).speedup
         hits += found.low <= truth <= found.high
     assert 0.88 <= hits / 200 <= 0.99
+
+
+@pytest.mark.parametrize(("requests", "concurrency"), [(4, 1), (4, 16), (8, 16), (40, 16)])
+def test_intervals_hold_the_truth_also_of_few_requests_in_a_batch(requests, concurrency):
+    """Requests that accept from nearly none to nearly all. The others in the batch are a sample too."""
+    rng = np.random.default_rng(11)
+    accepted = rng.beta(2, 2, 400)
+    pool = [[(4, round(4 * rate))] * 6 + [(0, 0)] * int(rng.integers(1, 20)) for rate in accepted]
+    truth = cell(pool, concurrency=concurrency).speedup.estimate
+    hits = 0
+    for _ in range(150):
+        found = cell([pool[i] for i in rng.integers(0, 400, requests)], concurrency=concurrency).speedup
+        hits += found.low <= truth <= found.high
+    assert 0.88 <= hits / 150 <= 0.995
+
+
+def test_one_request_in_each_category_still_shows_how_requests_differ():
+    found = cell([GOOD, BAD, GOOD, BAD], ["a", "b", "c", "d"]).speedup
+    assert found.low < 1 < found.high
+    assert found == cell([GOOD, BAD, GOOD, BAD]).speedup
 
 
 @given(

@@ -10,6 +10,9 @@ from rich.console import Console
 
 from breakeven.cost.calibration import Calibration
 from breakeven.cost.curve import CurvePoint
+from breakeven.cost.measured import Measured
+from breakeven.cost.step import PLAIN_STEP, Step
+from breakeven.cost.visits import with_visit
 from breakeven.report.calibration_terminal import print_calibration
 from breakeven.trace.run import ServerInfo
 
@@ -39,13 +42,34 @@ def test_points_windows_line_and_bound(width: int):
         "11.50",
         "11.38 – 11.62",
         "+15.0 %",
-        "3: 1.15× (1.13× to 1.17×)",
         "ms per token; off by",
         "upper bound of the cost of verification",
         "Calibration: runs/x/calibration.json",
     ):
         assert words in said
-    assert "; 7: 1.40×" in said
+
+
+def test_a_dense_model_verifies_at_the_curve_itself():
+    said = shown(replace(CALIBRATION, moe=False))
+    assert "3: 1.15× (1.13× to 1.17×)" in said and "; 7: 1.40×" in said
+
+
+@pytest.mark.parametrize("moe", [True, None])
+def test_where_there_may_be_experts_it_agrees_with_a_forecast(moe: bool | None):
+    of = Measured(CALIBRATION.curve(), moe).relative(Step(4), PLAIN_STEP)
+    said = shown(replace(CALIBRATION, moe=moe))
+    assert f"3: {of.estimate:.2f}× ({of.low:.2f}× to {of.high:.2f}×)" in said
+    assert of.low < 1.13, "neighbouring tokens may share experts"
+
+
+def test_what_the_visits_tell_of_the_machine_is_said():
+    points: tuple[CurvePoint, ...] = ()
+    for c, factor in ((1, 1.0), (2, 1.0), (4, 1.0), (4, 1.2), (2, 1.2), (1, 1.2)):
+        step_s = (0.010 + 0.001 * c) * factor
+        points = with_visit(points, CurvePoint(c, step_s, step_s * 0.999, step_s * 1.001, 8))
+    said = shown(replace(CALIBRATION, points=points))
+    assert "the machine differed by 12.9 % (standard deviation, beyond scatter, of 3 second visits)" in said
+    assert "visits differ by more than their scatter explains, at concurrency 1 (+20.0 %), 2 (+20.0 %)" in said
 
 
 def test_without_a_fit_the_points_are_there():

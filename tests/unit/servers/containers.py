@@ -66,7 +66,10 @@ def killed_everywhere(start: Callable[[], tuple[Lifecycle, FakeHost]], snapshot:
 
 
 def _killed_once(
-    start: Callable[[], tuple[Lifecycle, FakeHost]], at: int, takes_effect: bool, is_back: Callable[[Any], bool]
+    start: Callable[[], tuple[Lifecycle, FakeHost]],
+    at: int,
+    takes_effect: bool,
+    is_back: Callable[[Any], bool],
 ) -> bool:
     """Whether the trial came so far."""
     recovery_at, came_so_far = 0, False

@@ -1,6 +1,7 @@
 """Operations: what they do, that their undo leaves no trace, and that the journal's JSON is enough for it."""
 
 import json
+import os
 import stat
 import time
 from pathlib import Path
@@ -14,6 +15,7 @@ from breakeven.servers.fake.host import FakeHost
 from breakeven.servers.host import LocalHost, partial_of
 from breakeven.servers.operation_kinds import RunCommand, StartWith, WriteFile, operation_from_json
 from breakeven.servers.operations import Completed
+from breakeven.servers.sudo_host import SudoHost
 
 DROPIN = "/etc/systemd/system/vllm.service.d/90-breakeven.conf"
 
@@ -232,3 +234,65 @@ async def test_a_command_that_says_too_much_is_stopped():
 async def test_a_command_that_is_not_there_is_named():
     with pytest.raises(ServerError, match="no-such-command cannot be started"):
         await LocalHost().run(("no-such-command",))
+
+
+# SudoHost
+
+
+@pytest.fixture
+def sudo(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A sudo that notes how it was called, and does it with our own rights."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    program = folder / "sudo"
+    noted = f'echo "$1" >> {folder}/log'
+    program.write_text(f'#!/bin/sh\n[ "$1 $2" = "-n --" ] || exit 9\nshift 2\n{noted}\nexec "$@"\n')
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{folder}:{os.environ['PATH']}")
+    return folder
+
+
+async def test_through_sudo_a_file_is_written_and_removed_as_without(tmp_path: Path, sudo: Path):
+    host = SudoHost()
+    path = tmp_path / "etc" / "a b.conf"
+    operation = WriteFile.on(host, str(path), b"data\0\xff", 0o640)
+    await operation.do(host)
+    assert host.read(str(path)) == LocalHost().read(str(path)) == b"data\0\xff"
+    assert host.mode(str(path)) == LocalHost().mode(str(path)) == 0o640
+    assert names(path.parent) == ["a b.conf"]
+    replaced = WriteFile.on(host, str(path), b"more", 0o600)
+    await replaced.do(host)
+    assert host.read(str(path)) == b"more"
+    await replaced.undo(host)
+    assert (host.read(str(path)), host.mode(str(path))) == (b"data\0\xff", 0o640)
+    await operation.undo(host)
+    await operation.undo(host)
+    assert names(tmp_path) == ["bin"]
+    assert {"install", "tee", "mv", "rm", "sync"} <= set((sudo / "log").read_text().split())
+
+
+async def test_through_sudo_a_command_runs_and_its_lines_come(sudo: Path):
+    assert await SudoHost().run(("printf", "$x")) == Completed(0, "$x", "")
+    assert [line async for line in SudoHost().lines(("printf", "a\nb"))] == ["a", "b"]
+    assert (sudo / "log").read_text().split() == ["printf", "printf"]
+
+
+async def test_a_sudo_that_would_ask_says_what_to_type(sudo: Path):
+    (sudo / "sudo").write_text("#!/bin/sh\necho 'sudo: a password is required' >&2\nexit 1\n")
+    with pytest.raises(ServerError, match="type  sudo -v"):
+        await SudoHost().run(("true",))
+    with pytest.raises(ServerError, match="type  sudo -v"):
+        SudoHost().read("/etc/hostname")
+
+
+async def test_lines_come_one_by_one_and_closing_them_ends_the_command(tmp_path: Path):
+    script = f"echo $$ > {tmp_path}/pid; echo one; echo two >&2; exec sleep 600"
+    lines = LocalHost().lines(("sh", "-c", script))
+    assert {await anext(lines), await anext(lines)} == {"one", "two"}
+    await lines.aclose()
+    assert has_ended(int((tmp_path / "pid").read_text()))
+
+
+async def test_a_line_without_end_comes_in_pieces():
+    said = [line async for line in LocalHost().lines(("sh", "-c", "head -c 3000000 /dev/zero | tr '\\0' x"))]
+    assert sum(map(len, said)) == 3_000_000

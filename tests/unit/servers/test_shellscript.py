@@ -19,7 +19,10 @@ PLAIN = [
     ("vllm serve m 2>&1 | tee log", ("vllm", "serve", "m")),
     ("vllm serve m >log 2>&1 &", ("vllm", "serve", "m")),
     ("vllm serve ${MODEL:-m} --url http://h/#x", ("vllm", "serve", "${MODEL:-m}", "--url", "http://h/#x")),
-    ('vllm serve m --json \'{"a": 1}\' "say \\"x\\""', ("vllm", "serve", "m", "--json", '{"a": 1}', 'say "x"')),
+    (
+        'vllm serve m --json \'{"a": 1}\' "say \\"x\\""',
+        ("vllm", "serve", "m", "--json", '{"a": 1}', 'say "x"'),
+    ),
     ("vllm serve m; echo over", ("vllm", "serve", "m")),
 ]
 
@@ -52,7 +55,9 @@ def test_a_word_in_the_middle_goes_with_the_space_before_it():
     assert script.with_argv(("vllm", "serve", "m", "--port", "1")) == "vllm serve m \\\n  --port 1 2>&1"
 
 
-@pytest.mark.parametrize("text", ["vllm serve $(cat m)", "vllm serve `cat m`", "vllm serve <<E\nE", 'vllm "$(x)"', "'"])
+@pytest.mark.parametrize(
+    "text", ["vllm serve $(cat m)", "vllm serve `cat m`", "vllm serve <<E\nE", 'vllm "$(x)"', "'"]
+)
 def test_what_a_shell_would_compute_is_refused(text):
     with pytest.raises(UsageError, match="list of words"):
         read_script(text, is_vllm)
@@ -64,7 +69,11 @@ def test_no_command_is_refused(text):
         read_script(text, is_vllm)
 
 
-@given(st.lists(st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1), min_size=1, max_size=4))
+@given(
+    st.lists(
+        st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1), min_size=1, max_size=4
+    )
+)
 def test_a_real_shell_reads_the_changed_script_alike(added):
     script = read_script("printf '%s\\0' 'a b' | cat", lambda argv: False)
     script = read_script(script.text, lambda argv: argv[0] == "printf")
@@ -73,7 +82,11 @@ def test_a_real_shell_reads_the_changed_script_alike(added):
     assert said.decode().split("\0")[:-1] == ["a b", *added]
 
 
-@given(st.lists(st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1), min_size=1, max_size=4))
+@given(
+    st.lists(
+        st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1), min_size=1, max_size=4
+    )
+)
 def test_quoted_words_are_read_back(words):
     words = ["vllm", *words]
     assert read_script(shlex.join(words), is_vllm).argv == tuple(words)

@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from breakeven.client.endpoint import Endpoint
-from breakeven.client.transport import Pool
 from breakeven.servers.attached.person import Person, Terminal
 from breakeven.servers.attached.probe import Seen, look
 from breakeven.servers.operations import Host
@@ -50,18 +49,17 @@ class AskForRestart:
 
     async def undo(self, host: Host) -> None:
         """A server that never was restarted is as it was, and nobody is asked."""
-        pool = Pool()
-        seen = await look(pool, self._endpoint())
+        seen = await look(self._endpoint())
         if seen.answers and self.started is not None and seen.started == self.started:
             return
         await self._ask(self.before, self.after)
 
     async def _ask(self, wanted: Wanted, other: Wanted) -> None:
-        pool, first = Pool(), await look(Pool(), self._endpoint())
+        first = await look(self._endpoint())
         self.person.tell(_request(self.url, wanted, other))
         went = not first.answers
         while True:
-            seen = await look(pool, self._endpoint())
+            seen = await look(self._endpoint())
             went = went or not seen.answers
             if seen.answers and await self._is_as_wanted(first, seen, went, wanted, other):
                 return

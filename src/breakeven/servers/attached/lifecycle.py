@@ -7,7 +7,6 @@ from collections.abc import AsyncIterator
 from typing import ClassVar
 
 from breakeven.client.endpoint import Endpoint
-from breakeven.client.transport import Pool
 from breakeven.engines.dialects import DIALECTS
 from breakeven.errors import UsageError
 from breakeven.servers.attached.ask import AskForRestart, wanted
@@ -28,10 +27,9 @@ class AttachedLifecycle(Lifecycle):
         self.endpoint = endpoint
         self._argv = argv
         self._person = person or Terminal()
-        self._pool = Pool()
 
     async def inspect(self) -> Found:
-        seen = await look(self._pool, self.endpoint)
+        seen = await look(self.endpoint)
         if not seen.answers:
             raise UsageError(
                 f"nothing answers at {self.endpoint.base_url} ({seen.detail}): start the server first"
@@ -63,7 +61,7 @@ class AttachedLifecycle(Lifecycle):
         """Nothing is left to do: whoever was asked restarted it."""
 
     async def state(self) -> State:
-        seen = await look(self._pool, self.endpoint)
+        seen = await look(self.endpoint)
         return State("running") if seen.answers else State("stopped", seen.detail)
 
     async def logs(self) -> AsyncIterator[str]:

@@ -28,8 +28,13 @@ class Seen:
     """By its own clock, as it says; None where it does not."""
 
 
-async def look(pool: Pool, endpoint: Endpoint) -> Seen:
+async def look(endpoint: Endpoint) -> Seen:
     """Never raises EndpointError: a server that is down is what is looked for."""
+    async with Pool() as pool:
+        return await _look(pool, endpoint)
+
+
+async def _look(pool: Pool, endpoint: Endpoint) -> Seen:
     try:
         await get_text(pool, endpoint, "/v1/models", QUICK_TIMEOUTS)
     except HttpError as error:

@@ -38,12 +38,14 @@ class ComposeLifecycle(Lifecycle):
         self._line: CommandLine | None = None
         self._project: Project | None = None
         self._entrypoint: tuple[str, ...] = ()
+        self._found_id: str | None = None
 
     async def inspect(self) -> Found:
         container = await self._container(size=True)
         project = project_of(container)
         await self._refuse_unfit(container, project)
         self._project, self._entrypoint = project, container.entrypoint
+        self._found_id = container.id
         self._line = read_command_line(container.words)
         return Found(
             target=f"compose:{self.file}#{self.service}",
@@ -71,7 +73,8 @@ class ComposeLifecycle(Lifecycle):
         await run_checked(self.host, project.up(override), timeout_s=SLOW_TIMEOUT_S)
 
     async def state(self) -> State:
-        return (await self._container()).state()
+        container = await self._container()
+        return container.state(is_new=self._found_id not in (None, container.id))
 
     async def logs(self) -> AsyncIterator[str]:
         container = await self._container()

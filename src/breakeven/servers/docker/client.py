@@ -56,30 +56,41 @@ class DockerClient:
         argv = (DOCKER, "version", "--format", "{{.Client.APIVersion}}")
         return (await run_checked(self.host, argv)).stdout.strip()
 
+    async def ping(self) -> None:
+        """Raises ServerError where the Engine API cannot be reached as `create` reaches it."""
+        status, _ = await self._call("GET", "/_ping")
+        if status != 200:
+            raise ServerError(f"the Docker daemon answered with HTTP {status}: see its log")
+
     async def create(self, name: str, body: Json) -> None:
         """Make a container, not started, by the Engine API, which takes what `inspect` gives; the flags of
-        `docker create` do not. `docker system dial-stdio` is docker's own way to the daemon, as over ssh.
-
-        The body may hold secrets: it goes through stdin, and no message quotes it. Raises ServerError.
+        `docker create` do not. The body may hold secrets: no message quotes it. Raises ServerError.
         """
-        path = f"/v{await self.api_version()}/containers/create?name={name}"
+        status, answer = await self._call(
+            "POST", f"/containers/create?name={name}", json.dumps(body).encode()
+        )
+        if status != 201:
+            raise ServerError(f"docker would not create {name} (HTTP {status}): {_message(answer)}")
+
+    async def _call(self, method: str, path: str, body: bytes = b"") -> tuple[int | None, bytes]:
+        """Status and body of the answer. `docker system dial-stdio` is docker's own way to its daemon, as it
+        goes over ssh; stdin stays open, as its end would tell the daemon that nobody waits any more."""
+        request = _request(method, f"/v{await self.api_version()}{path}", body)
         argv = (DOCKER, "system", "dial-stdio")
-        done = await self.host.run(argv, _request(path, body), SLOW_TIMEOUT_S, hold_stdin=True)
+        done = await self.host.run(argv, request, SLOW_TIMEOUT_S, hold_stdin=True)
         if done.returncode:
             raise command_failed(argv, done)
         reply = ReplyMessage()
         answer = reply.feed(done.stdout.encode())
-        if reply.status != 201:
-            raise ServerError(f"docker would not create {name} (HTTP {reply.status}): {_message(answer)}")
+        return reply.status, answer
 
 
-def _request(path: str, body: Json) -> bytes:
-    data = json.dumps(body).encode()
+def _request(method: str, path: str, body: bytes) -> bytes:
     head = (
-        f"POST {path} HTTP/1.1\r\nHost: docker\r\nContent-Type: application/json\r\n"
-        f"Content-Length: {len(data)}\r\nConnection: close\r\n\r\n"
+        f"{method} {path} HTTP/1.1\r\nHost: docker\r\nContent-Type: application/json\r\n"
+        f"Content-Length: {len(body)}\r\nConnection: close\r\n\r\n"
     )
-    return head.encode() + data
+    return head.encode() + body
 
 
 def _message(answer: bytes) -> str:

@@ -78,14 +78,14 @@ class Container:
         pairs = (pair.partition("=") for pair in self.config.get("Env") or ())
         return masked_environment({name: value for name, _, value in pairs})
 
-    def state(self) -> State:
-        """How it is; one of ours that Docker had to start again has failed."""
+    def state(self, is_new: bool) -> State:
+        """How it is; one that `is_new`, made for the trial, has failed if Docker had to start it again."""
         state = self.inspected["State"]
         status, code = state["Status"], state["ExitCode"]
         restarts = int(self.inspected.get("RestartCount") or 0)
         again = f"; Docker started it again {restarts} times" if restarts else ""
         ended = f"{'OOMKilled, ' if state.get('OOMKilled') else ''}exit code {code}{again}"
-        if state["Restarting"] or (restarts and CANDIDATE_OF in self.labels):
+        if state["Restarting"] or (restarts and is_new):
             return State("failed", ended, seconds_since(state["StartedAt"]))
         if status == "running":
             health = (state.get("Health") or {}).get("Status")

@@ -11,7 +11,7 @@ from typing import ClassVar
 from breakeven.errors import ServerError, UsageError
 from breakeven.servers.commandline import CommandLine, read_command_line, words_diff
 from breakeven.servers.docker.client import DOCKER, SLOW_TIMEOUT_S, DockerClient
-from breakeven.servers.docker.container import CANDIDATE_OF, NOTED_BYTES, Container
+from breakeven.servers.docker.container import NOTED_BYTES, Container
 from breakeven.servers.docker.copy import CopyContainer
 from breakeven.servers.lifecycle import Found, Kind, Lifecycle, State
 from breakeven.servers.operation_kinds import RunCommand, run_checked
@@ -35,6 +35,7 @@ class DockerLifecycle(Lifecycle):
         self.name = name
         self._docker = DockerClient(host)
         self._line: CommandLine | None = None
+        self._found_id: str | None = None
 
     async def inspect(self) -> Found:
         found = await self._docker.find(self.name, size=True)
@@ -43,7 +44,7 @@ class DockerLifecycle(Lifecycle):
         container = Container(found)
         _refuse_managed(container)
         await self._refuse_unfit(container)
-        self._line = read_command_line(container.words)
+        self._line, self._found_id = read_command_line(container.words), container.id
         return Found(
             target=f"docker:{container.name}",
             argv=self._line.argv,
@@ -52,10 +53,25 @@ class DockerLifecycle(Lifecycle):
             warnings=_warnings(container),
         )
 
+    async def check_rights(self) -> None:
+        try:
+            await self._docker.ping()
+        except ServerError as error:
+            raise UsageError(f"a copy of {self.name} cannot be made here: {error}") from error
+
     def change(self, found: Found, argv: tuple[str, ...]) -> tuple[Operation, ...]:
-        """Where the container starts whenever Docker does, even after it was stopped (`always`), the copy does
-        not: after a reboot the service is back as it was."""
+        """Of a container that starts whenever Docker does, even after it was stopped (`always`), the copy
+        does not: after a reboot the service is back as it was."""
         return self._with_copy(found, argv, found.evidence["restart"] != "always")
+
+    def keep(self, found: Found, argv: tuple[str, ...]) -> tuple[Operation, ...]:
+        """The copy starts when the user's container did, which does not any more and stays stopped."""
+        operations = self._with_copy(found, argv, True)
+        if found.evidence["restart"] != "always":
+            return operations
+        identity = found.evidence["id"]
+        always = (DOCKER, "update", "--restart", "always", identity)
+        return (*operations, RunCommand((DOCKER, "update", "--restart", "no", identity), always))
 
     def _with_copy(self, found: Found, argv: tuple[str, ...], starts_at_boot: bool) -> tuple[Operation, ...]:
         identity, name = found.evidence["id"], found.evidence["name"]
@@ -79,7 +95,8 @@ class DockerLifecycle(Lifecycle):
         await run_checked(self.host, (DOCKER, "start", self.name), timeout_s=SLOW_TIMEOUT_S)
 
     async def state(self) -> State:
-        return (await self._container()).state()
+        container = await self._container()
+        return container.state(is_new=self._found_id not in (None, container.id))
 
     async def logs(self) -> AsyncIterator[str]:
         started = str((await self._container()).inspected["State"]["StartedAt"])
@@ -109,7 +126,10 @@ class DockerLifecycle(Lifecycle):
             )
         aside = ASIDE.format(container.name)
         if await self._docker.find(aside) is not None:
-            raise UsageError(f"{aside} is left of an earlier trial: type  breakeven recover")
+            raise UsageError(
+                f"{aside} is left of an earlier trial: type  breakeven recover ; or, where its winner was "
+                f"kept, docker rm {aside}"
+            )
         if len(container.networks) > 1 and await self._api() < SEVERAL_NETWORKS:
             raise UsageError(
                 f"{container.name} is in several networks, and this Docker cannot copy such a container: "
@@ -135,8 +155,6 @@ def _refuse_managed(container: Container) -> None:
             f"{container.name} is managed by Docker Swarm, which would undo the change: restart it yourself, "
             "with  --server attached:URL"
         )
-    if CANDIDATE_OF in labels and ASIDE.format("") in container.name:
-        raise UsageError(f"{container.name} is left of an earlier trial: type  breakeven recover")
 
 
 def _evidence(container: Container) -> dict[str, str]:

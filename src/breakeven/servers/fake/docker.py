@@ -50,6 +50,7 @@ class FakeDocker:
             "start": lambda words: self._on(words[-1], self._start),
             "stop": lambda words: self._on(words[-1], self._stop),
             "rename": lambda words: self._rename(*words),
+            "update": lambda words: self._on(words[-1], lambda found: self._update(found, words[1])),
             "rm": lambda words: self._on(words[-1], self.containers.remove),
             "logs": lambda words: self._logs(words[-1]),
             "system": lambda words: self._api(stdin or b""),
@@ -116,6 +117,9 @@ class FakeDocker:
             "FinishedAt": self._now(),
         }
 
+    def _update(self, container: dict[str, Any], policy: str) -> None:
+        container["HostConfig"]["RestartPolicy"] = {"Name": policy, "MaximumRetryCount": 0}
+
     def _rename(self, name: str, new: str) -> Completed:
         container = self.find(name)
         if container is None:
@@ -137,9 +141,11 @@ class FakeDocker:
         return _said(self.logs.get(found["Id"], "") if found else "")
 
     def _api(self, request: bytes) -> Completed:
-        """One request of the Engine API: POST /containers/create."""
+        """One request of the Engine API: GET /_ping or POST /containers/create."""
         head, _, body = request.partition(b"\r\n\r\n")
         path = head.split(b" ")[1].decode()
+        if path == f"/v{self.api_version}/_ping":
+            return _reply(200, {})
         version, _, name = path.partition("/containers/create?name=")
         if version != f"/v{self.api_version}":
             return _reply(400, {"message": f"client version {version} is not supported"})

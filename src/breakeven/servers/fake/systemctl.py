@@ -72,11 +72,15 @@ class FakeSystemd:
     disk_full: bool = False
     answers: dict[tuple[str, ...], Completed] = field(default_factory=dict)
     """Commands that are answered so, instead of being done."""
+    extra: dict[str, dict[str, str]] = field(default_factory=dict)
+    """Further properties of units, by name, such as RequiredBy."""
     commands: list[tuple[str, ...]] = field(default_factory=list)
     """All that were run."""
 
     def __post_init__(self) -> None:
         self.folders |= set(self.unit_path) | {"/run", "/etc"}
+        self._read = self._all_folders()
+        """Folders when units were last read."""
         self._now_s = 1000.0
         self._next_pid = 4000
         self._services: dict[str, Service] = {}
@@ -123,9 +127,21 @@ class FakeSystemd:
             return Completed(0, f"{self.uid}\n", "")
         if argv[:1] == ("stat",):
             return Completed(0, f"{len(self.files.get(argv[-1], b''))}\n", "")
+        if argv[:2] == ("find", "-L"):
+            return Completed(0, self._find(argv[2 : argv.index("-maxdepth")]), "")
         if argv[:1] != ("systemctl",):
             raise ServerError(f"{argv[0]} cannot be started: No such file or directory")
         return self._systemctl(list(argv[1:]))
+
+    def _find(self, places: Sequence[str]) -> str:
+        """Of all files, those that are one of the places or in it."""
+        there = [
+            path
+            for place in places
+            for path in self.files
+            if place in (path, str(PurePosixPath(path).parent))
+        ]
+        return "".join(f"f {path}\n" for path in there)
 
     def _systemctl(self, words: list[str]) -> Completed:
         if ("--user" in words) != self.user:
@@ -157,7 +173,7 @@ class FakeSystemd:
             "LoadState": service.files.load_state,
             "FragmentPath": service.files.fragment,
             "DropInPaths": " ".join(service.files.dropins),
-            "NeedDaemonReload": "no" if find(unit, self.files, self.unit_path) == service.files else "yes",
+            "NeedDaemonReload": "yes" if self._is_changed(unit, service) else "no",
             "RefuseManualStart": "no",
             "RefuseManualStop": "no",
             "Type": effective.value("Type") or "simple",
@@ -172,9 +188,18 @@ class FakeSystemd:
             "Job": "0",
             "StateChangeTimestampMonotonic": str(service.changed_us),
             "InactiveExitTimestampMonotonic": str(service.started_us),
+            **self.extra.get(unit, {}),
         }
 
+    def _is_changed(self, unit: str, service: Service) -> bool:
+        """systemd does not look into folders that were not there when it last read its units."""
+        known = {
+            path: data for path, data in self.files.items() if str(PurePosixPath(path).parent) in self._read
+        }
+        return find(unit, known, self.unit_path) != service.files
+
     def _reload(self) -> Completed:
+        self._read = self._all_folders()
         for unit, service in self._services.items():
             service.files = find(unit, self.files, self.unit_path)
         return Completed(0, "", "")
@@ -209,6 +234,7 @@ class FakeSystemd:
         words = tuple(with_specifiers(word, specifiers) for word in command.argv)
         service.argv = with_variables(words, effective.environment) if command.fills_in_variables else words
         service.pid, self._next_pid = self._next_pid, self._next_pid + 1
+        service.exit_code = service.exit_status = 0
         self._set(service, "active", "running", "success")
         ran = self.program(service.argv, effective.environment)
         self._journal += [(self._us(), unit, line) for line in ran.says]

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 from typing import Literal
+
+from breakeven.servers.systemd.unit_name import UnitName
 
 SYSTEM_PATH = (
     "/etc/systemd/system",
@@ -39,9 +41,10 @@ class UnitFiles:
 
 def find(unit: str, files: Mapping[str, bytes], unit_path: Sequence[str]) -> UnitFiles:
     """An empty file stands for a link to /dev/null, which masks a unit, as an empty file does too."""
-    names = [unit, *_template(unit)]
+    name = UnitName(unit)
+    names = [unit, name.template] if name.template else [unit]
     fragment = next(
-        (f"{folder}/{name}" for name in names for folder in unit_path if f"{folder}/{name}" in files), ""
+        (f"{folder}/{one}" for one in names for folder in unit_path if f"{folder}/{one}" in files), ""
     )
     if not fragment:
         return UnitFiles("not-found", "", (), {})
@@ -54,32 +57,9 @@ def find(unit: str, files: Mapping[str, bytes], unit_path: Sequence[str]) -> Uni
 def _dropins(unit: str, files: Mapping[str, bytes], unit_path: Sequence[str]) -> tuple[str, ...]:
     """By file name; of those with the same name, the first folder's counts."""
     found: dict[str, str] = {}
-    for folder in _dropin_folders(unit, unit_path):
+    for folder in UnitName(unit).dropin_folders(unit_path):
         for path in files:
             file = PurePosixPath(path)
             if str(file.parent) == folder and file.suffix == ".conf" and not file.name.startswith("."):
                 found.setdefault(file.name, path)
     return tuple(found[name] for name in sorted(found, key=str.encode))
-
-
-def _dropin_folders(unit: str, unit_path: Sequence[str]) -> Iterator[str]:
-    names = [unit, *_template(unit)]
-    names += [shorter for name in names for shorter in _shorter(name)]
-    for folder in unit_path:
-        for name in names:
-            yield f"{folder}/{name}.d"
-    for folder in unit_path:
-        yield f"{folder}/service.d"
-
-
-def _template(unit: str) -> list[str]:
-    prefix, at, _ = unit.partition("@")
-    return [f"{prefix}@.service"] if at else []
-
-
-def _shorter(unit: str) -> Iterator[str]:
-    """`a-b-c.service` also takes the drop-ins of `a-b-.service` and `a-.service`."""
-    prefix, at, rest = unit.removesuffix(".service").partition("@")
-    pieces = prefix.split("-")
-    for count in range(len(pieces) - 1, 0, -1):
-        yield "-".join(pieces[:count]) + "-" + at + rest + ".service"

@@ -53,11 +53,6 @@ class KubernetesLifecycle(Lifecycle):
         client = await self._client()
         workload = await self._workload(client)
         refuse(workload)
-        if not await client.may_patch(self.resource):
-            raise UsageError(
-                f"you may not patch {self.resource} in namespace {self.namespace}: ask for the verb `patch` "
-                f"on {workload.kind.lower()}s"
-            )
         container = self._chosen(workload)
         self._line = read_command_line(_words(container))
         return Found(
@@ -67,6 +62,14 @@ class KubernetesLifecycle(Lifecycle):
             evidence=self._evidence(client, container),
             warnings=warnings(workload, container, await _scalers(client)),
         )
+
+    async def check_rights(self) -> None:
+        client = await self._client()
+        if not await client.may_patch(self.resource):
+            raise UsageError(
+                f"you may not patch {self.resource} in namespace {self.namespace}: ask for the verb `patch` "
+                f"on {self.resource.partition('/')[0]}s"
+            )
 
     def change(self, found: Found, argv: tuple[str, ...]) -> tuple[Operation, ...]:
         field, before, after = self._field(found, argv)

@@ -14,6 +14,7 @@ from breakeven.servers.systemd.effective import EffectiveUnit
 from breakeven.servers.systemd.expand import with_specifiers, with_variables
 from breakeven.servers.systemd.manager import Manager, paths
 from breakeven.servers.systemd.unit_name import UnitName
+from breakeven.servers.systemd.unread import unread
 
 PROPERTIES = (
     *refusal.PROPERTIES, "ActiveState", "MainPID", "User", "RequiredBy", "BoundBy", "ConsistsOf",
@@ -47,12 +48,16 @@ class Reading:
         """Raises UsageError for a unit that cannot be changed safely, ServerError where looking fails."""
         properties = await manager.show(name.full, PROPERTIES)
         refusal.check_loaded(properties, " ".join(manager.systemctl))
+        unit_path = await manager.unit_path()
+        dropins = paths(properties.get("DropInPaths", ""))
+        files = await unread(manager.host, name, unit_path, properties.get("FragmentPath", ""), dropins)
+        refusal.check_all_read(name.full, files, " ".join(manager.systemctl))
         effective = EffectiveUnit(_files(manager.host, properties), await _specifiers(manager, name))
         refusal.the_command(name.full, effective)
         return cls(
             name,
             properties,
-            await manager.unit_path(),
+            unit_path,
             effective,
             _environment(manager.host, effective),
             _mode(manager.host, effective),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import PurePosixPath
 
@@ -18,6 +19,7 @@ PROPERTIES = (
 )  # fmt: skip
 SHELLS = frozenset({"sh", "bash", "dash", "zsh", "ksh", "ash", "fish", "busybox"})
 _CONTAINERS = {"docker": "docker", "podman": "docker", "nerdctl": "docker", "docker-compose": "compose"}
+_TAKES_TEXT = re.compile(r"-[a-z]*c[a-z]*")
 _DETACHERS = frozenset({"screen", "tmux", "nohup", "start-stop-daemon", "daemonize"})
 
 
@@ -46,6 +48,15 @@ def check_loaded(properties: Mapping[str, str], systemctl: str) -> None:
     for setting in ("RefuseManualStart", "RefuseManualStop"):
         if properties.get(setting) == "yes":
             raise UsageError(f"{unit} has {setting}=yes, so that it cannot be restarted by hand")
+
+
+def check_all_read(unit: str, unread: Sequence[str], systemctl: str) -> None:
+    """Raises UsageError where systemd would read files of somebody else's together with ours."""
+    if unread:
+        raise UsageError(
+            f"systemd has not read {' and '.join(unread)} yet: if it is right, type  {systemctl} "
+            f"daemon-reload  and restart {unit}, so that the baseline has it too"
+        )
 
 
 def _check_left(unit: str, properties: Mapping[str, str]) -> None:
@@ -93,13 +104,13 @@ def _check_command(unit: str, command: Command) -> None:
 def _runs_shell_text(names: Sequence[str]) -> bool:
     """Whether `sh -c TEXT` is anywhere, as after `env` or `conda run`."""
     pairs = itertools.pairwise(names)
-    return any(name in SHELLS and flag.startswith("-") and "c" in flag for name, flag in pairs)
+    return any(name in SHELLS and _TAKES_TEXT.fullmatch(flag) for name, flag in pairs)
 
 
 def _container(kind: str, argv: Sequence[str]) -> str:
     """How its target is spelled, as far as the command line tells."""
     if "compose" in argv[1:3] or kind == "compose":
-        return "--server compose:SERVICE"
+        return "--server compose:FILE#SERVICE"
     for word, following in zip(argv, [*argv[1:], ""], strict=True):
         if word == "--name":
             return f"--server docker:{following}"

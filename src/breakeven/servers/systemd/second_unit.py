@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
+from pathlib import PurePosixPath
 from typing import ClassVar
 
 from breakeven.errors import UsageError
@@ -16,9 +17,11 @@ from breakeven.servers.lifecycle import Found, Kind, Lifecycle, State
 from breakeven.servers.operation_kinds import RunCommand, WriteFile
 from breakeven.servers.operations import Host, Operation
 from breakeven.servers.systemd import dropin, shown
+from breakeven.servers.systemd.effective import EffectiveUnit
 from breakeven.servers.systemd.lifecycle import SystemdLifecycle
 from breakeven.servers.systemd.manager import RELOAD_TIMEOUT_S
 from breakeven.servers.systemd.reading import Reading
+from breakeven.servers.systemd.unit_name import UnitName
 
 STOP_TIMEOUT_S = 600.0
 """A large model takes minutes to let go of its GPUs, and TimeoutStopSec= may say longer than its default."""
@@ -67,7 +70,12 @@ class SecondUnit(Lifecycle):
         return (
             *back,
             RunCommand(None, reload, timeout_s=RELOAD_TIMEOUT_S),
-            WriteFile.on(self.host, self.path, copy(self.first.reading, argv), self.first.reading.mode),
+            WriteFile.on(
+                self.host,
+                self.path,
+                copy(self.first.reading, self.second.name, argv),
+                self.first.reading.mode,
+            ),
             RunCommand(reload, timeout_s=RELOAD_TIMEOUT_S),
             RunCommand((*systemctl, "stop", "--", first), timeout_s=STOP_TIMEOUT_S),
             RunCommand(
@@ -101,13 +109,14 @@ class SecondUnit(Lifecycle):
                 yield line
 
 
-def copy(reading: Reading, argv: tuple[str, ...]) -> bytes:
+def copy(reading: Reading, name: UnitName, argv: tuple[str, ...]) -> bytes:
     """The effective unit as one file, with another command line. Specifiers that tell of its name are filled
-    in from the original's, whose folders and instance are meant."""
+    in from the original's, whose folders and instance are meant. Drop-ins that both have are left out."""
     names = reading.name.specifiers()
+    own = {path: data for path, data in reading.effective.files.items() if not _is_shared(path, name)}
     lines: list[str] = []
     section = ""
-    for one in reading.effective.assignments:
+    for one in EffectiveUnit(own).assignments:
         if one.section == "Install" or (one.section, one.name) == ("Service", "ExecStart"):
             continue
         if one.section != section:
@@ -116,6 +125,12 @@ def copy(reading: Reading, argv: tuple[str, ...]) -> bytes:
         lines.append(f"{one.name}={_renamed(one.value, names)}")
     command = _renamed(reading.command.with_argv(argv).text(), names)
     return (_HEAD + "\n".join([*lines, "[Service]", f"ExecStart={command}"]) + "\n").encode()
+
+
+def _is_shared(path: str, name: UnitName) -> bool:
+    """Whether a drop-in is one of all services, or of a family that the second unit is of too."""
+    folder = PurePosixPath(path).parent.name
+    return folder == "service.d" or folder in {f"{one}.d" for one in name.dropin_names()}
 
 
 def _renamed(value: str, names: Mapping[str, str]) -> str:

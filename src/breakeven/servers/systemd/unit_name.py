@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from breakeven.errors import UsageError
@@ -51,7 +52,24 @@ class UnitName:
     @property
     def template(self) -> str | None:
         """The unit that an instance is one of."""
-        return f"{self.prefix}@.service" if self.is_instance else None
+        return f"{self.prefix}@.service" if self.instance else None
+
+    def dropin_names(self) -> Iterator[str]:
+        """Names under which systemd looks for its drop-ins, in order: its own, its template's, and those of
+        its families, as `a-b` is of the family `a-`."""
+        yield self.full
+        if self.template:
+            yield from UnitName(self.template).dropin_names()
+        family = self.prefix.removesuffix("-").rpartition("-")[0]
+        if family:
+            instance = f"@{self.instance}" if self.instance else ""
+            yield from UnitName(f"{family}-{instance}.service").dropin_names()
+
+    def dropin_folders(self, unit_path: Sequence[str]) -> tuple[str, ...]:
+        """Where drop-ins may be; of two with the same file name, the one in the first folder counts."""
+        names = list(self.dropin_names())
+        own = [f"{folder}/{name}.d" for folder in unit_path for name in names]
+        return (*own, *(f"{folder}/service.d" for folder in unit_path))
 
     def specifiers(self) -> dict[str, str]:
         """What those specifiers stand for that tell of the name."""

@@ -31,7 +31,10 @@ class Word:
 
     @classmethod
     def of(cls, value: str) -> Word:
-        """A word spelled anew. Raises UsageError for one that no command line can have."""
+        """A word spelled anew. Raises UsageError for one that is no text: systemd would run it, but could not
+        be asked about the unit any more, as its bus carries nothing but text."""
+        if not all(map(_is_text, value)):
+            raise UsageError(f"{value!r}: a unit's command line holds text only, and this is none")
         return cls(value, quote(value))
 
 
@@ -108,6 +111,10 @@ def _number(byte: str | None, short: str | None, long: str | None, octal: str | 
     return chr(code).encode("utf-8", "surrogatepass")
 
 
+def _is_text(character: str) -> bool:
+    return character != "\0" and _is_character(ord(character))
+
+
 def _is_character(code: int) -> bool:
     return not (0xD800 <= code < 0xE000 or 0xFDD0 <= code <= 0xFDEF or code & 0xFFFE == 0xFFFE)
 
@@ -117,9 +124,7 @@ def _encoded(character: str) -> bytes:
 
 
 def quote(value: str) -> str:
-    """Spell a word so that systemd reads exactly it. Raises UsageError for what no process can be given."""
-    if "\0" in value or re.search("[\ud800-\udc7f\udd00-\udfff]", value):
-        raise UsageError(f"{value!r}: a word of a command line cannot hold a NUL or half a character")
+    """Spell a word so that systemd reads exactly it."""
     if _PLAIN.fullmatch(value):
         return value
     mark = "'" if '"' in value and "'" not in value else '"'

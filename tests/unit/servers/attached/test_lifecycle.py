@@ -39,7 +39,7 @@ class Site:
         self.asked.append(question)
         return self.yes
 
-    async def look(self, pool, endpoint):
+    async def look(self, endpoint):
         page = self.page
         if self.told and self.pages:
             self.page = self.pages.pop(0)

@@ -36,7 +36,9 @@ def lifecycle(fake: FakeDocker, service: str = "vllm", file: str = FILE) -> Comp
 def state_of(fake: FakeDocker) -> Any:
     """Of the project: files, and what runs; Compose gives a container made anew a new id."""
     running = {name: (config, runs) for name, (_, config, _, runs) in fake.snapshot().items()}
-    running = {name: ({k: v for k, v in c.items() if k != "Hostname"}, runs) for name, (c, runs) in running.items()}
+    running = {
+        name: ({k: v for k, v in c.items() if k != "Hostname"}, runs) for name, (c, runs) in running.items()
+    }
     return fake.host.snapshot(), running
 
 

@@ -9,6 +9,7 @@ from breakeven.errors import ServerError, UsageError
 from breakeven.servers.docker.container import CANDIDATE_OF
 from breakeven.servers.docker.lifecycle import DockerLifecycle
 from breakeven.servers.fake.docker import FakeDocker
+from breakeven.servers.operations import Completed
 from tests.unit.servers.containers import apply, candidate, container, golden, killed_everywhere, put_back
 
 HOST_NETWORK, NETWORK = "docker-host-network.json", "docker-network.json"
@@ -79,7 +80,9 @@ async def test_the_users_container_waits_under_another_name():
 async def test_a_volume_without_a_name_is_mounted_again():
     fake = docker(NETWORK)
     await apply(lifecycle(fake), fake.host, [])
-    volumes = {mount["Destination"]: mount["Name"] for mount in container(NETWORK)["Mounts"] if "Name" in mount}
+    volumes = {
+        mount["Destination"]: mount["Name"] for mount in container(NETWORK)["Mounts"] if "Name" in mount
+    }
     assert fake.find("vllm")["HostConfig"]["Mounts"] == [
         {"Type": "volume", "Source": volumes["/cache"], "Target": "/cache", "ReadOnly": False}
     ]
@@ -133,6 +136,22 @@ async def test_after_a_reboot_one_server_starts(policy, of_copy):
     assert fake.find("vllm")["HostConfig"]["RestartPolicy"]["Name"] == of_copy
 
 
+async def test_a_winner_that_is_kept_starts_as_the_container_did_and_that_one_no_more():
+    fake, journal = docker(), []
+    before = fake.snapshot()
+    life = lifecycle(fake)
+    found = await life.inspect()
+    for operation in life.keep(found, candidate(found)):
+        journal.append(json.dumps(operation.to_json()))
+        await operation.do(fake.host)
+    policies = {
+        name: settings["RestartPolicy"]["Name"] for name, (_, _, settings, _) in fake.snapshot().items()
+    }
+    assert policies == {"/vllm": "always", "/vllm-breakeven-baseline": "no"}
+    await put_back(fake.host, journal)
+    assert fake.snapshot() == before
+
+
 async def test_undone_it_is_as_before_and_twice_does_no_harm():
     fake = docker()
     before = fake.snapshot()
@@ -172,6 +191,17 @@ async def test_a_refused_creation_says_why_and_shows_no_secret():
         for operation in operations:
             await operation.do(fake.host)
     assert "hf_" not in str(error.value)
+
+
+async def test_whether_a_copy_can_be_made_is_seen_before_anything_is_touched():
+    fake = docker()
+    await lifecycle(fake).check_rights()
+    assert fake.snapshot() == docker().snapshot()
+    fake.host.answer = lambda argv, stdin: (
+        Completed(1, "", "unknown command") if "dial-stdio" in argv else fake(argv, stdin)
+    )
+    with pytest.raises(UsageError, match="unknown command"):
+        await lifecycle(fake).check_rights()
 
 
 async def test_the_diff_shows_what_changes():
@@ -271,8 +301,18 @@ async def test_what_the_copy_lacks_is_warned_of():
 
 STATES = [
     ({"Status": "running", "Running": True}, 0, "running", ""),
-    ({"Status": "running", "Running": True, "Health": {"Status": "starting"}}, 0, "starting", "health: starting"),
-    ({"Status": "running", "Running": True, "Health": {"Status": "unhealthy"}}, 0, "running", "health: unhealthy"),
+    (
+        {"Status": "running", "Running": True, "Health": {"Status": "starting"}},
+        0,
+        "starting",
+        "health: starting",
+    ),
+    (
+        {"Status": "running", "Running": True, "Health": {"Status": "unhealthy"}},
+        0,
+        "running",
+        "health: unhealthy",
+    ),
     (
         {"Status": "restarting", "Running": True, "Restarting": True, "ExitCode": 3},
         5,
@@ -297,9 +337,19 @@ async def test_states(state, restarts, condition, detail):
 
 async def test_a_copy_that_docker_started_again_has_failed():
     fake = docker()
-    await apply(lifecycle(fake), fake.host, [])
+    life = lifecycle(fake)
+    await apply(life, fake.host, [])
+    assert (await life.state()).condition == "running"
     fake.find("vllm")["RestartCount"] = 1
-    assert (await lifecycle(fake).state()).condition == "failed"
+    assert (await life.state()).condition == "failed"
+
+
+async def test_a_container_that_docker_once_started_again_has_not():
+    described = golden(HOST_NETWORK)
+    described[0]["RestartCount"] = 1
+    life = lifecycle(FakeDocker(described))
+    await life.inspect()
+    assert (await life.state()).condition == "running"
 
 
 async def test_the_log_is_that_of_the_latest_start():

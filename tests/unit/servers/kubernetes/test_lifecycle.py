@@ -88,7 +88,7 @@ def test_killed_anywhere_it_is_put_back(name):
         fake = cluster(name)
         return lifecycle(fake), fake.host
 
-    assert killed_everywhere(start, lambda fake: fake.spec()) == 2 * 6
+    assert killed_everywhere(start, lambda fake: fake.spec()) == 2 * 5
 
 
 async def test_one_patch_is_one_rollout():
@@ -109,9 +109,8 @@ async def test_no_secret_is_kept_anywhere(name):
 
 async def test_variables_from_elsewhere_have_no_value():
     found = await lifecycle(cluster()).inspect()
-    assert found.environment["HF_TOKEN"] == "(set elsewhere)"
-    assert found.environment["VLLM_API_KEY"] == "***"
-    assert found.environment["NCCL_P2P_DISABLE"] == "1"
+    hidden = {"HF_TOKEN": "(set elsewhere)", "VLLM_API_KEY": "***", "MODEL_NAME": "qwen3"}
+    assert found.environment == {**hidden, "NCCL_P2P_DISABLE": "1"}
 
 
 async def test_a_change_by_somebody_else_in_between_is_refused():
@@ -203,7 +202,11 @@ def changing(*path, **values):
 
 POD = ("spec", "template", "spec", "containers", 0)
 REFUSED = [
-    (SHELL, changing("metadata", ownerReferences=[{"kind": "Model", "name": "x", "controller": True}]), "Model/x"),
+    (
+        SHELL,
+        changing("metadata", ownerReferences=[{"kind": "Model", "name": "x", "controller": True}]),
+        "Model/x",
+    ),
     (SHELL, changing("spec", replicas=0), "0 replicas"),
     (SHELL, changing("spec", paused=True), "kubectl rollout resume"),
     (SHELL, changing(*POD, command=None, args=None, image="registry/own:1"), "is in its image"),
@@ -234,7 +237,7 @@ async def test_rights_are_looked_at_first():
     fake = cluster()
     fake.may_patch = False
     with pytest.raises(UsageError, match="may not patch"):
-        await lifecycle(fake).inspect()
+        await lifecycle(fake).check_rights()
 
 
 async def test_there_is_no_such_workload():
@@ -254,7 +257,12 @@ async def test_flags_in_the_command_of_a_container_with_arguments_are_refused():
 async def test_warnings_of_a_busy_production():
     fake = cluster(SIDECAR, scalers=golden("kubernetes-hpa.json")["items"])
     found = await lifecycle(fake).inspect()
-    starts = ("Argo CD manages", "HorizontalPodAutoscaler chat", "chat has 2 replicas", "chat starts the new pod")
+    starts = (
+        "Argo CD manages",
+        "HorizontalPodAutoscaler chat",
+        "chat has 2 replicas",
+        "chat starts the new pod",
+    )
     assert len(found.warnings) == 5
     for warning, start in zip(found.warnings, starts, strict=False):
         assert warning.startswith(start)
