@@ -63,6 +63,11 @@ def share(value: float | None) -> str:
     return f"{shown} %"
 
 
+def between(low: float, high: float) -> str:
+    """`0.24 to 0.49`; one figure where both read alike."""
+    return f"{low:.2f}" if f"{low:.2f}" == f"{high:.2f}" else f"{low:.2f} to {high:.2f}"
+
+
 def size(n_bytes: int | None) -> str:
     """Bytes in decimal units, as disks and package indexes do: `98.4 MB`."""
     if n_bytes is None:

@@ -19,6 +19,7 @@ from pathlib import Path
 
 from breakeven.servers.host import LocalHost
 from breakeven.servers.operations import Completed
+from tests.e2e.command import soon
 
 BOOT_S, ANSWER_S, LIFE_S = 20.0, 5.0, 300
 """LIFE_S ends it where a test was killed."""
@@ -165,11 +166,16 @@ def _slices() -> list[Path]:
 
 
 def _remove_group(group: Path) -> None:
-    for folder in sorted((path for path in group.rglob("*") if path.is_dir()), reverse=True):
+    """Its processes were killed, and may take a moment to be gone."""
+    soon(lambda: _is_removed(group), patience_s=ANSWER_S)
+
+
+def _is_removed(group: Path) -> bool:
+    folders = sorted((path for path in group.rglob("*") if path.is_dir()), reverse=True)
+    for folder in (*folders, group):
         with contextlib.suppress(OSError):
             folder.rmdir()
-    with contextlib.suppress(OSError):
-        group.rmdir()
+    return not group.exists()
 
 
 def _started(files: Path, log: Path) -> subprocess.Popen[bytes]:

@@ -32,8 +32,10 @@ def test_a_curve_comes_out_and_progress_goes_to_stderr(tmp_path: Path) -> None:
         assert point["low"] <= point["step_ms"] <= point["high"] and point["step_ms"] > 5
     assert [knot["tokens"] for knot in values["fit"]["knots"]] == [1, 2, 3]
     assert values["server"]["engine"] == "vllm" and values["complete"] is True
-    assert "calibrate, decode steps: 0 of 351 (concurrency 1)" in done.err
-    table = breakeven("show", out / "concurrency-2").succeeded().out
+    assert "calibrate, decode steps: 0 of 447 (concurrency 1)" in done.err
+    assert [len(point["visits"]) for point in values["points"]] == [2, 2, 1]
+    assert values["between_visits"]["dof"] == 2
+    table = breakeven("show", out / "concurrency-2-again").succeeded().out
     assert "Self-check" in table
 
 
@@ -47,6 +49,7 @@ def test_ctrl_c_keeps_the_points_measured_so_far(tmp_path: Path) -> None:
         command.end().refused(130, "interrupted", "points measured so far are in", str(out / FILE))
     kept = load_calibration(out)
     assert kept.points[0].concurrency == 1 and not kept.complete
+    assert all(len(point.visits) == 1 for point in kept.points)
     assert not list(out.glob(".*.partial"))
     last = max(out.glob("concurrency-*"), key=lambda folder: int(folder.name.rpartition("-")[2]))
     assert status_of(last) in ("interrupted", "complete", "void")

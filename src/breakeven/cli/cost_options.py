@@ -29,6 +29,11 @@ BOTH_WAYS = (
     "the cost of a step is not known: type  breakeven calibrate URL  for the running baseline and then "
     "--calibration FILE, or type  --model X --hardware Y  such as  --model llama-3.1-8b --hardware h100-sxm"
 )
+_BESIDE = " beyond what different sequences share"
+LEAST_STEP_MS = 1e-6
+"""A nanosecond, as times are kept to it, …"""
+MOST_MS = 1e9
+"""… and eleven days: ratios of times between the two stay finite, and JSON carries no infinity."""
 OF_A_MODEL = ("hardware", "tp", "ep", "step_ms", "reuse")
 
 model_options = options.stack(
@@ -56,7 +61,7 @@ cost_options = options.stack(
     model_options,
     click.option(
         "--step-ms",
-        type=options.FiniteRange(min=0, min_open=True),
+        type=options.FiniteRange(LEAST_STEP_MS, MOST_MS),
         metavar="MS",
         help="A measured decode step of one sequence, to tie the model to [default: of RECORD].",
     ),
@@ -89,7 +94,7 @@ class ChosenCost:
     most_concurrency: int | None = None
     """That was measured; None without a calibration."""
     reuse: Interval | None = None
-    """Of experts, as a trace of routing tells it; None without one."""
+    """Of experts beyond chance, as a trace of routing tells it; None without one."""
 
 
 def choose_cost(values: Mapping[str, Any], run: Run | None = None) -> ChosenCost:
@@ -159,7 +164,7 @@ def geometry_of(model: str) -> Geometry:
 
 
 def _nearest_divisor(heads: int, most: int) -> int:
-    return max(n for n in range(1, most) if heads % n == 0)
+    return max(n for n in range(1, min(most, heads) + 1) if heads % n == 0)
 
 
 def _routing(values: Mapping[str, Any]) -> RoutingTrace | None:
@@ -188,11 +193,13 @@ def _check_same_experts(trace: RoutingTrace, geometry: Geometry, values: Mapping
 
 def _told(chosen: ChosenCost, trace: RoutingTrace, file: Path) -> ChosenCost:
     """With what the trace says of the cost, and of itself."""
+    from breakeven.cost.measured import Measured
     from breakeven.report.routing_terminal import RANDOM
 
     reuse = trace.reuse()
-    measured = f"{reuse.estimate:.2f} ({reuse.low:.2f} to {reuse.high:.2f})"
-    words = f"{chosen.words} Experts are reused at {measured}, as measured ({file})."
+    taken, beyond = (reuse, "") if not isinstance(chosen.cost, Measured) else (chosen.cost.reuse, _BESIDE)
+    measured = f"{taken.estimate:.2f} ({taken.low:.2f} to {taken.high:.2f})"
+    words = f"{chosen.words} Experts are reused at {measured}{beyond}, as measured ({file})."
     doubts = (f"{file}: {RANDOM}",) if trace.random_router else ()
     return replace(chosen, words=words, reuse=reuse, warnings=(*chosen.warnings, *doubts))
 

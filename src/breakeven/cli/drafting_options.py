@@ -8,21 +8,26 @@ from typing import Any
 import click
 
 from breakeven.cli import options
+from breakeven.cli.cost_options import MOST_MS
+from breakeven.cli.drafter_options import MOST_NUMBERS
 from breakeven.errors import UsageError
 
 METHODS = ("eagle3", "eagle", "mtp", "draft-model")
 
 
 class Rates(click.ParamType):  # type: ignore[type-arg]
-    """Numbers parted by commas: 0.7,0.5. Raises UsageError for what is none."""
+    """Numbers parted by commas: 0.7,0.5. Raises UsageError for what is none, or for too many."""
 
     name = "RATES"
 
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> tuple[float, ...]:
+        words = value.split(",")
+        if len(words) > MOST_NUMBERS:
+            raise UsageError(f"{len(words):,} acceptance rates: a window has {MOST_NUMBERS} positions at most")
         try:
-            return tuple(float(word) for word in value.split(","))
+            return tuple(map(float, words))
         except ValueError:
             raise UsageError(
                 f"{value[:40]!r} is no list of acceptance rates: type --per-position 0.7,0.5,0.35"
@@ -48,13 +53,13 @@ drafting_options = options.stack(
     ),
     click.option(
         "--draft-ms",
-        type=options.FiniteRange(min=0),
+        type=options.FiniteRange(0, MOST_MS),
         metavar="MS",
         help="Of the trained drafter for each drafted token [default: what is known of it].",
     ),
     click.option(
         "--flat-ms",
-        type=options.FiniteRange(min=0),
+        type=options.FiniteRange(0, MOST_MS),
         metavar="MS",
         help="That speculation adds to every step [default: what is known of the engine].",
     ),

@@ -66,11 +66,12 @@ def _config(setting: Sequence[str], values: dict[str, Any]) -> SpeculationConfig
             option = f"--{(alone or 'set').replace('_', '-')}"
             raise UsageError(f"{option} stands without a method: type --method ngram")
         return None
-    own = dict(_pair(text) for text in setting)
+    own = dict(setting_given(text) for text in setting)
     return SpeculationConfig(values["method"], **{name: values[name] for name in names}, options=own)
 
 
-def _pair(text: str) -> tuple[str, Any]:
+def setting_given(text: str) -> tuple[str, Any]:
+    """A setting of an engine by --set. Raises UsageError for what is none."""
     name, separator, word = text.partition("=")
     if not name or not separator:
         raise UsageError(f"--set {text!r} is not NAME=VALUE: type --set NAME=VALUE")

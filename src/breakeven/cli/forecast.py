@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from breakeven.cli import options
-from breakeven.cli.cost_options import ChosenCost, choose_cost, cost_options
+from breakeven.cli.cost_options import MOST_MS, ChosenCost, choose_cost, cost_options
 from breakeven.cli.drafter_options import Numbers, Ranges
 from breakeven.cli.drafting_options import acceptance_given, drafting_options
 from breakeven.cli.output import stdout
@@ -83,7 +83,7 @@ OF_A_RECORD = ("drafter_names", "n_ranges", "tokenizer", "prefill_ms", "jobs")
 @drafting_options
 @click.option(
     "--prefill-ms",
-    type=options.FiniteRange(min=0),
+    type=options.FiniteRange(0, MOST_MS),
     metavar="MS",
     help="Of the prefill for each prompt token [default: by the record's times, else by the cost of a step].",
 )

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import gc
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 Result = TypeVar("Result")
@@ -19,11 +20,18 @@ def run(coroutine: Coroutine[Any, Any, Result]) -> Result:
     A garbage collection stops the loop, and delays the stamp of every read meanwhile: from here on it is
     rarer, and passes over what lives already.
     """
+    with session() as runner:
+        return runner.run(coroutine)
+
+
+@contextmanager
+def session() -> Iterator[asyncio.Runner]:
+    """As `run`, for several coroutines in turn on one loop, with work of other kinds between them."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(GARBAGE_THRESHOLD)
     with asyncio.Runner(loop_factory=_factory()) as runner:
-        return runner.run(coroutine)
+        yield runner
 
 
 def running_loop_name() -> str:

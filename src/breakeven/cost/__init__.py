@@ -12,6 +12,6 @@ coverage      distinct experts that some tokens use
 step          what a decode step is, and what every source of its cost offers
 modelled      its cost by geometry and hardware alone; anchored by one measured step besides
 measured      its cost by the server's own concurrency curve
-calibrate     that curve of a running baseline; stretches, calibration and curve are its parts
+calibrate     that curve of a running baseline; stretches, visits, calibration and curve are its parts
 drafting      what speculation costs beside the target's step
 """

@@ -22,7 +22,7 @@ from breakeven.cost.calibration import FILE, Calibration, save_calibration
 from breakeven.cost.curve import LEAST_POINTS
 from breakeven.cost.stretches import point
 from breakeven.cost.visits import with_visit
-from breakeven.errors import UsageError
+from breakeven.errors import EndpointError, UsageError
 from breakeven.measure import Asker, MeasurePlan, OnTrace, describe, measure_endpoint
 from breakeven.trace.records import RequestTrace
 from breakeven.trace.run import Run, RunMeta
@@ -140,8 +140,9 @@ async def calibrate(
     """Visit one concurrency after the other, and write calibration.json into `out` after each.
 
     Turns round early, and says so in `notes`, at the first concurrency that the server does not decode at
-    once. Raises UsageError when the server speculates, and then leaves no calibration.json; for the rest what
-    `measure_endpoint` raises: the points measured until then are in the file.
+    once. Raises UsageError when the server speculates, and then leaves no calibration.json; EndpointError
+    when all requests of a visit failed; for the rest what `measure_endpoint` raises: what was measured until
+    then is in the file.
     """
     heard = watch or Watch()
     kept = await _begin(endpoint, plan, moe, timeouts)
@@ -157,6 +158,7 @@ async def calibrate(
             on_trace=_telling(heard, visit),
         )
         traces = tuple(run.traces())
+        _check_answered(traces, visit)
         try:
             refuse_speculation(run.meta.counters, *(trace.speculation for trace in traces))
         except UsageError:
@@ -184,6 +186,14 @@ async def _begin(
         asker = await Asker.find(pool, endpoint, plan.sampling, timeouts)
         refuse_speculation(await asker.page())
         return _begun(describe(asker, plan.measure_plan(plan.visits()[0])), plan, moe)
+
+
+def _check_answered(traces: Sequence[RequestTrace], visit: Visit) -> None:
+    errors = [trace.error for trace in traces if trace.error is not None]
+    if errors and len(errors) == len(traces):
+        raise EndpointError(
+            f"all {len(errors)} requests at {visit} failed, the last with: {errors[-1].message}"
+        )
 
 
 def refuse_speculation(*counted: SpecCounters | None) -> None:

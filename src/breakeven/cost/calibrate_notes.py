@@ -30,7 +30,7 @@ def doubts(meta: RunMeta) -> tuple[str, ...]:
 
 def decoding_peak(meta: RunMeta) -> int | None:
     """Replies that were decoded at once, at most; None where no reply took any time to decode."""
-    peak = (meta.self_check or {}).get("decodingdecoding_peak")
+    peak = (meta.self_check or {}).get("decoding_peak")
     return peak if isinstance(peak, int) else None
 
 
@@ -49,7 +49,8 @@ def missing_note(concurrency: int, reasons: Sequence[str]) -> str:
         return f"a visit to concurrency {concurrency} gave no times: {'; '.join(reasons)}"
     return (
         f"a visit to concurrency {concurrency} gave no times: with that many replies decoded at once there "
-        "were too few steps; raise --max-tokens, or where replies end by themselves add  --extra ignore_eos=true"
+        "were too few steps; raise --max-tokens, or where replies end by themselves add  "
+        "--extra ignore_eos=true"
     )
 
 

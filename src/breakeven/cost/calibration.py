@@ -1,7 +1,7 @@
 """Calibration: the points measured of one server, and calibration.json, which keeps them.
 
 Format history (`version` in the file; every older format still loads):
-    1  0.1.0  the first
+    1  0.1.0  the first; points have `visits` since concurrencies are measured twice
 """
 
 from __future__ import annotations

@@ -46,6 +46,7 @@ def geometry_from_path(path: Path) -> Geometry:
     """
     if path.is_dir():
         return _from_folder(path)
+    _check_file(path)
     if _is_gguf(path):
         return geometry_from_gguf(path)
     value = _object(path)
@@ -70,6 +71,12 @@ def _from_folder(folder: Path) -> Geometry:
         block = Fields(_object(extra), str(extra)).child("quantization")
         config["quantization_config"] = {"quant_method": "modelopt", **(block.values if block else {})}
     return geometry_from_config(config, str(folder / CONFIG))
+
+
+def _check_file(path: Path) -> None:
+    """Raises UsageError for a pipe, which would be waited for, and a device, which may have no end."""
+    if path.exists() and not path.is_file():
+        raise UsageError(f"{path} is no regular file: name a config.json or a GGUF file")
 
 
 def _is_gguf(path: Path) -> bool:

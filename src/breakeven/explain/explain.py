@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from breakeven.cost.modelled import INCREMENT_ERROR
 from breakeven.cost.step import StepCost
 from breakeven.explain.case import Case
 from breakeven.explain.causes import findings
@@ -64,6 +65,16 @@ def _curve_warnings(case: Case, measured: StepCost) -> Iterator[str]:
             )
 
 
+def _is_within_error(one: Explained) -> bool:
+    """Whether the outcome predicted would be another if verifying took INCREMENT_ERROR more or less."""
+    bounds, plain_s = one.break_even_verify, one.observation.baseline_tpot_s
+    if bounds is None or one.outcome not in ("faster", "slower"):
+        return False
+    if one.outcome == "faster":
+        return (1 + INCREMENT_ERROR) * one.verify_s.high >= bounds[0] * plain_s
+    return (1 - INCREMENT_ERROR) * one.verify_s.low <= bounds[1] * plain_s
+
+
 def _model_warnings(case: Case, explained: tuple[Explained, ...]) -> Iterator[str]:
     modelled_s = sum(case.modelled.parts(case.plain_step).values())
     for one in explained:
@@ -85,3 +96,9 @@ def _model_warnings(case: Case, explained: tuple[Explained, ...]) -> Iterator[st
                 f"{name}: the model explains {share(1 - rest_s / plain_s)} of the plain step only: are "
                 "--model, --hardware, --tp and --context right?"
             )
+    if names := [one.observation.name for one in explained if _is_within_error(one)]:
+        yield (
+            f"{', '.join(names)}: what is predicted holds for the model as it is, and not if it errs by "
+            f"{share(INCREMENT_ERROR)} in what verifying adds: type  breakeven calibrate URL  on the "
+            "baseline, and give its file as --calibration"
+        )

@@ -9,7 +9,7 @@ from breakeven.explain.causes import memory_bytes
 from breakeven.explain.explained import needed_verify_s
 from breakeven.explain.records import Explained, Finding
 from breakeven.explain.waterfall import EXPERTS, distinct_range
-from breakeven.units import share, size
+from breakeven.units import between, share, size
 
 Excuse = Callable[[Case, Sequence[Explained]], Finding | None]
 
@@ -30,7 +30,7 @@ def distinct_experts_alone(case: Case, slower: Sequence[Explained]) -> Finding |
     one = min(slower, key=lambda one: _needed(case, one) / one.verify_s.high)
     drafted = case.draft_tokens(one.observation)
     added = next((part.added_s for part in one.parts if part.name == EXPERTS), None)
-    adds = "" if added is None else f", +{_range_ms(added.low, added.high)}"
+    adds = "" if added is None else f", +{between(added.low * 1e3, added.high * 1e3)} ms"
     few, many = distinct_range(case, drafted)
     plain = one.observation.baseline_tpot_s
     return Finding(
@@ -38,7 +38,7 @@ def distinct_experts_alone(case: Case, slower: Sequence[Explained]) -> Finding |
         "Distinct experts as the sole cause",
         f"{1 + drafted:g} tokens wake {few:.0f} to {many:.0f} of {experts.count} experts per layer instead "
         f"of {experts.top_k}{adds}. All of verifying adds "
-        f"{_range(one.verify_s.low / plain, one.verify_s.high / plain)} plain steps and breaks even at "
+        f"{between(one.verify_s.low / plain, one.verify_s.high / plain)} plain steps and breaks even at "
         f"{_break_even(slower)}. As the only cause it would need {_needed(case, one) * 1e3:.1f} ms in "
         f"every step of {one.observation.name}, the nearest; it takes {one.verify_s.high * 1e3:.1f} at most",
         "high",
@@ -105,12 +105,4 @@ def _break_even(slower: Sequence[Explained]) -> str:
     known = [one.break_even_verify for one in slower if one.break_even_verify is not None]
     if not known:
         return "k × acceptance"
-    return _range(min(low for low, _ in known), max(high for _, high in known))
-
-
-def _range(low: float, high: float) -> str:
-    return f"{low:.2f}" if f"{low:.2f}" == f"{high:.2f}" else f"{low:.2f} to {high:.2f}"
-
-
-def _range_ms(low: float, high: float) -> str:
-    return f"{_range(low * 1e3, high * 1e3)} ms"
+    return between(min(low for low, _ in known), max(high for _, high in known))

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from breakeven.compare.student import t_quantile
+from breakeven.cost.curve import Z_95
 from breakeven.interval import Interval
 
 Floats = NDArray[np.float64]
@@ -15,9 +16,8 @@ Floats = NDArray[np.float64]
 RESAMPLES = 1000
 MOST_BLOCKS = 2000
 """Of requests that are resampled together, where there are more requests than that."""
-CONFIDENCE = 0.95
-Z_95 = 1.959964
-"""Half a 95 % interval of a normal distribution, in standard errors: what low and high of a cost are."""
+TAIL = 0.025
+"""Beyond each end of an interval."""
 SEED = 20_260_101
 
 
@@ -37,7 +37,8 @@ class Resampler:
     weights: Floats
     """How much each resample holds of each block; shape (RESAMPLES, blocks)."""
     z: Floats
-    """The cost's error in each resample, in standard errors; shape (RESAMPLES,)."""
+    """The cost's error in each resample, in standard errors, of which its low and high are Z_95 away; shape
+    (RESAMPLES,)."""
 
     def means(self, values: Floats | NDArray[np.int64], counted: NDArray[np.bool_]) -> Floats:
         """Resampled means over the counted requests of `values`, shape (requests, columns).
@@ -59,7 +60,7 @@ class Resampler:
         strata, as in the expanded percentile interval (Hesterberg 2015); 1 where nothing shows a spread.
         """
         freedom = int(counted.sum()) - len(np.unique(self.stratum[counted]))
-        return t_quantile((1 - CONFIDENCE) / 2, freedom) / Z_95 if freedom > 0 else 1.0
+        return t_quantile(TAIL, freedom) / Z_95 if freedom > 0 else 1.0
 
 
 def resampler(category: NDArray[np.int64]) -> Resampler:
@@ -87,8 +88,7 @@ def _strata(category: NDArray[np.int64]) -> NDArray[np.int64]:
 def intervals(estimates: Floats, resampled: Floats) -> list[Interval]:
     """Of logs, as ratios: estimates of shape (columns,), resampled (RESAMPLES, columns). Each estimate lies
     in its interval; a resample that is no number counts for nothing."""
-    tail = 50 * (1 - CONFIDENCE)
     finite = np.where(np.isfinite(resampled), resampled, np.nan)
-    low, high = np.nanpercentile(finite, [tail, 100 - tail], axis=0)
+    low, high = np.nanpercentile(finite, [100 * TAIL, 100 * (1 - TAIL)], axis=0)
     ends = np.exp([estimates, np.minimum(low, estimates), np.maximum(high, estimates)])
     return [Interval(*column) for column in ends.T.tolist()]

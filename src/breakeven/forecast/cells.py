@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from breakeven.forecast.bootstrap import Z_95, Resampler, intervals
+from breakeven.cost.curve import Z_95
+from breakeven.forecast.bootstrap import Resampler, intervals
 from breakeven.forecast.collected import Requests
 from breakeven.forecast.decode import Mix
 from breakeven.forecast.records import BreakEven, Cell

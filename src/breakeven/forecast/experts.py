@@ -31,7 +31,8 @@ def coverage(
 
 
 def reuse_of(cost: StepCost) -> Interval:
-    """Of experts, beyond chance: as a model takes it; of a curve, which takes none, what is assumed."""
+    """Of experts, beyond chance: as a model takes it; beside a curve, whose own is beyond what sequences
+    share, what is assumed."""
     modelled = cost.modelled if isinstance(cost, Anchored) else cost
     if not isinstance(modelled, Modelled):
         return Interval(REUSE, *REUSE_RANGE)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from statistics import median
 
-from breakeven.forecast.phrases import at, in_words, span
+from breakeven.forecast.phrases import at, in_words, span, where_off
 from breakeven.forecast.records import Forecast, Needed
 from breakeven.interval import Interval
-from breakeven.units import count, ratio
+from breakeven.units import between, count, ratio
 
 GOAL = 1.5
 """Speedup that is named beside break-even for a learned drafter; one of TARGETS."""
@@ -15,12 +15,11 @@ GOAL = 1.5
 
 def given_sentences(forecast: Forecast) -> list[str]:
     """What a drafter gives whose acceptance was given, at its best window; nothing where none was."""
-    row = max(forecast.given, key=lambda one: at(forecast, one).speedup.estimate, default=None)
+    row = forecast.best_given
     if row is None:
         return []
-    cell, above = at(forecast, row), [c for c in forecast.concurrencies if c > forecast.concurrency]
-    limit = next((c for c in above if at(forecast, row, c).outcome != "faster"), None)
-    off = f"; leave it off from concurrency {limit} on" if limit and cell.outcome == "faster" else ""
+    cell, where = at(forecast, row), where_off(forecast, row)
+    off = f"; leave it off {where}" if where and cell.outcome == "faster" else ""
     return [
         f"With the acceptance given, {row.drafter} does best at k={row.settings['k']}: decoding "
         f"{_as_fast(cell.speedup)} at concurrency {forecast.concurrency}{off}."
@@ -64,7 +63,5 @@ def _reached(forecast: Forecast, k: int) -> str:
     reached = _lengths(forecast, k)
     if not reached:
         return ""
-    low, high = min(reached), max(reached)
-    figures = f"{low:.2f}" if low == high else f"{low:.2f} to {high:.2f}"
     models = count(len({one.model for one in forecast.published if one.k == k}), "model")
-    return f"; published lengths at k={k}: {figures}, on {models}"
+    return f"; published lengths at k={k}: {between(min(reached), max(reached))}, on {models}"

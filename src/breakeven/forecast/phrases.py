@@ -18,6 +18,18 @@ def at(forecast: Forecast, row: ForecastRow, concurrency: int | None = None) -> 
     return row.cells[forecast.concurrencies.index(wanted)]
 
 
+def where_off(forecast: Forecast, row: ForecastRow) -> str | None:
+    """Above the forecast's concurrency, where the row is not sure to pay: `from concurrency 8 on`; None
+    where it always is. A curve may have bumps, beyond which it pays again: `at concurrency 2, 8`."""
+    above = [c for c in forecast.concurrencies if c > forecast.concurrency]
+    off = [c for c in above if at(forecast, row, c).outcome != "faster"]
+    if not off:
+        return None
+    if off == above[-len(off) :]:
+        return f"from concurrency {off[0]} on"
+    return f"at concurrency {', '.join(map(str, off))}"
+
+
 def named(row: ForecastRow, rows: Iterable[ForecastRow]) -> str:
     """`vllm-ngram at k=3, n 2–4`, with the settings in which this drafter's `rows` differ."""
     alike = [one.settings for one in rows if one.drafter == row.drafter]

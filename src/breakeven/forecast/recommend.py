@@ -6,7 +6,7 @@ import math
 import shlex
 
 from breakeven.forecast.learned import given_sentences, needed_sentences
-from breakeven.forecast.phrases import at, in_words, named, slower, span
+from breakeven.forecast.phrases import at, in_words, named, slower, span, where_off
 from breakeven.forecast.records import Cell, Forecast, ForecastRow
 from breakeven.units import count, share
 
@@ -89,8 +89,8 @@ def _limit(forecast: Forecast, row: ForecastRow) -> list[str]:
     if first is None:
         return [f"It pays at every concurrency up to {above[-1]}."] if above else []
     cell, other = at(forecast, row, first), _still_pays(forecast, first)
-    why = "" if cell.outcome == "slower" else f", where it is {in_words(cell.speedup)}"
-    said = [f"Leave it off from concurrency {first} on{why}."]
+    why = "" if cell.outcome == "slower" else f": at {first} it is {in_words(cell.speedup)}"
+    said = [f"Leave it off {where_off(forecast, row)}{why}."]
     if other is not None:
         there = span(at(forecast, other, first).speedup)
         said.append(f"{named(other, forecast.rows)} still pays there: {there}.")
@@ -177,7 +177,7 @@ def _missing(forecast: Forecast, row: ForecastRow) -> str:
         by_rate = f"no acceptance rate would do at its draft share of {drafts}"
     else:
         by_rate = f"an acceptance rate of {share(needs.acceptance_rate)} instead of {rate}"
-    if needs.draft_share is None or needs.draft_share > 1:
+    if needs.draft_share is None:
         return f"{said}: {by_rate}, and no draft share would do at its acceptance rate of {rate}."
     return f"{said}: {by_rate}, or drafts in {share(needs.draft_share)} of the steps instead of {drafts}."
 

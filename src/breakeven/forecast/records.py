@@ -184,6 +184,12 @@ class Forecast:
         order = ("faster", "undecided", "slower")
         return min(self.candidates, key=lambda row: order.index(row.cells[place].outcome), default=None)
 
+    @property
+    def best_given(self) -> ForecastRow | None:
+        """The window of the drafter with given acceptance that is fastest at `concurrency`; None without."""
+        place = self.concurrencies.index(self.concurrency)
+        return max(self.given, key=lambda row: row.cells[place].speedup.estimate, default=None)
+
     def best_at(self, concurrency: int) -> ForecastRow | None:
         """The fastest of the candidates there."""
         place = self.concurrencies.index(concurrency)

@@ -62,7 +62,9 @@ def forecast_source(
         requests, steps = collect(source, settings, first_token, jobs, replayed)
     with phase("settings × concurrencies forecast", len(settings) * len(terms.concurrencies)) as done:
         rows = rows_of(requests, steps, terms, prefill.seconds_per_token, jobs, done)
-    forecast = _of_heads(terms, requests.context_tokens, primary, source.origin.engine or terms.engine)
+    engine = source.origin.engine or terms.engine
+    longest = max(int(one.drafted.max(initial=0)) for one in steps)
+    forecast = _of_heads(terms, requests.context_tokens, primary, engine, longest)
     tried = [one.drafter for one in steps[: len(grid)]]
     return _concluded(
         replace(
@@ -120,9 +122,12 @@ def _concluded(forecast: Forecast, began: float) -> Forecast:
     )
 
 
-def _of_heads(terms: Terms, context_tokens: float, primary: int, engine: str | None) -> Forecast:
-    """All of a forecast that needs no record."""
+def _of_heads(
+    terms: Terms, context_tokens: float, primary: int, engine: str | None, longest: int = 0
+) -> Forecast:
+    """All of a forecast that needs no record. `longest` is the longest draft on one, if there is one."""
     cost, levels = terms.cost, terms.concurrencies
+    largest = Step(1 + max(longest, terms.ks[-1]), levels[-1], context_tokens)
     drafting = terms.drafting_of_head(engine)
     return Forecast(
         origin=None,
@@ -145,7 +150,7 @@ def _of_heads(terms: Terms, context_tokens: float, primary: int, engine: str | N
         recommendation="",
         next_commands=(),
         skipped={},
-        warnings=cost.warnings(Step(1 + terms.ks[-1], levels[-1], context_tokens)),
+        warnings=cost.warnings(largest),
         elapsed_s=0.0,
     )
 

@@ -29,6 +29,7 @@ from breakeven.compare.student import t_quantile
 from breakeven.cost.drafting import DraftingCost
 from breakeven.cost.step import StepCost
 from breakeven.forecast._batching import makespan
+from breakeven.forecast.bootstrap import TAIL
 from breakeven.forecast.collected import Requests, SettingSteps
 from breakeven.forecast.surface import Surface, Surfaces, tabulate
 from breakeven.interval import Interval
@@ -38,8 +39,6 @@ TOKEN_BUDGET = 8192
 2048 on others (EngineArgs.get_batch_defaults in vllm/engine/arg_utils.py)."""
 GROUPS = 8
 """Of the jackknife."""
-TAIL = 0.025
-"""Beyond each end of an interval."""
 
 Counts = NDArray[np.int64]
 Drafting = tuple[float, float, float]

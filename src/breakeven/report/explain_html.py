@@ -108,7 +108,7 @@ def _predicted(one: Explained) -> str:
 
 def _part(part: Part) -> tuple[str, str, str, str]:
     """Name, ms of a plain step, ms added, and where both come from."""
-    plain, added = words.signed_ms(part.baseline_s), words.span_ms(part.added_s)
+    plain, added = words.ms(part.baseline_s), words.span_ms(part.added_s)
     return part_words(part.name), plain, added, line(part.source, 300)
 
 
@@ -144,7 +144,7 @@ def _findings(findings: Sequence[Finding]) -> list[FindingRow]:
             line(one.title, 300),
             line(one.evidence, 1000),
             one.confidence,
-            ABSENT if one.step_s is None else " to ".join(map(words.signed_ms, one.step_s)),
+            ABSENT if one.step_s is None else " to ".join(map(words.ms, one.step_s)),
             line(one.next_command, 1000),
             line(one.check, 1000),
         )

@@ -8,7 +8,7 @@ from breakeven.explain.records import Explained, Observation, Prediction
 from breakeven.interval import Interval
 from breakeven.report.bars import Bar, Bars, Piece, drawn_bars, interval_ms, stacked
 from breakeven.report.curves import Chart, Points, chart
-from breakeven.report.explain_words import signed_ms
+from breakeven.report.explain_words import ms
 from breakeven.report.plots import interval_text
 from breakeven.report.svg import Linear, Log, padded_ratio
 from breakeven.units import milliseconds, ratio, share
@@ -81,7 +81,7 @@ def _left_over(one: Explained) -> Bar:
 
 def unexplained_ms(one: Explained) -> str:
     """`1.20 to 35.10`, without the unit."""
-    return " to ".join(map(signed_ms, one.unexplained_s))
+    return " to ".join(map(ms, one.unexplained_s))
 
 
 def by_draft_share(one: Explained) -> Chart | None:

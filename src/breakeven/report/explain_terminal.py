@@ -73,15 +73,15 @@ def _name(part: Part) -> str:
 def _part_cells(part: Part) -> list[Text]:
     added = part.added_s
     shown = f"+{words.span_ms(added)}" if added.high > 0 else words.span_ms(added)
-    return [Text(_name(part)), Text(words.signed_ms(part.baseline_s)), Text(shown if added.high else "0")]
+    return [Text(_name(part)), Text(words.ms(part.baseline_s)), Text(shown if added.high else "0")]
 
 
 def _sum_cells(made: Explanation) -> tuple[str, str, str]:
     parts = made.waterfall
     plain = sum(part.baseline_s for part in parts)
     low, high = (sum(getattr(part.added_s, end) for part in parts) for end in ("low", "high"))
-    ends = words.signed_ms(low), words.signed_ms(high)
-    return "sum", words.signed_ms(plain), f"+{ends[0]}" if ends[0] == ends[1] else f"+{' to '.join(ends)}"
+    ends = words.ms(low), words.ms(high)
+    return "sum", words.ms(plain), f"+{ends[0]}" if ends[0] == ends[1] else f"+{' to '.join(ends)}"
 
 
 def _print_observations(explained: Sequence[Explained], console: Console) -> None:
@@ -110,7 +110,7 @@ def _tpots(one: Explained) -> str:
 
 
 def _rest_cells(one: Explained) -> tuple[str, str, str]:
-    seen, unexplained = one.observation, " to ".join(map(words.signed_ms, one.unexplained_s))
+    seen, unexplained = one.observation, " to ".join(map(words.ms, one.unexplained_s))
     return words.bounds_words(seen.acceptance_rate), words.bounds_words(seen.draft_share), unexplained
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from breakeven.explain.records import Explained, Explanation
 from breakeven.interval import Interval
-from breakeven.units import change, milliseconds, ratio, share
+from breakeven.units import between, change, milliseconds, ratio, share
 
 DEFINITIONS = {
     "unexplained": (
@@ -78,11 +78,11 @@ def verify_sentence(made: Explanation) -> str:
     spans = [(one.verify_s, one.observation.baseline_tpot_s) for one in made.explained]
     low = min(cost.low / plain for cost, plain in spans)
     high = max(cost.high / plain for cost, plain in spans)
-    cost = f"Verifying adds {_steps(low, high)} plain steps to a step that drafts{_mostly(made)}"
+    cost = f"Verifying adds {between(low, high)} plain steps to a step that drafts{_mostly(made)}"
     known = [one.break_even_verify for one in made.explained if one.break_even_verify is not None]
     if len(known) < len(made.explained):
         return f"{cost}."
-    even = _steps(min(low for low, _ in known), max(high for _, high in known))
+    even = between(min(low for low, _ in known), max(high for _, high in known))
     return f"{cost}; acceptance pays for {even}, k × acceptance."
 
 
@@ -93,18 +93,14 @@ def _mostly(made: Explanation) -> str:
     return f" ({', '.join(said)})" if said else ""
 
 
-def _steps(low: float, high: float) -> str:
-    return f"{low:.2f}" if f"{low:.2f}" == f"{high:.2f}" else f"{low:.2f} to {high:.2f}"
-
-
 def span_ms(cost: Interval) -> str:
     """`3.46 to 4.87`, without the unit."""
-    low, high = signed_ms(cost.low), signed_ms(cost.high)
+    low, high = ms(cost.low), ms(cost.high)
     return low if low == high else f"{low} to {high}"
 
 
-def signed_ms(seconds: float) -> str:
-    """As `milliseconds`, with a minus sign for what is below 0, and none for a 0."""
+def ms(seconds: float) -> str:
+    """Of seconds, as `milliseconds`, with a minus sign for what is below 0, and none for a 0."""
     shown = milliseconds(abs(seconds))
     return f"−{shown}" if seconds < 0 and float(shown) else shown
 

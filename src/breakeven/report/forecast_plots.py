@@ -146,8 +146,7 @@ def _ratios(lines: Sequence[Points], also: Sequence[float] = ()) -> Log:
 
 def settings_worth_it(forecast: Forecast) -> list[ForecastRow]:
     """The recommended one, then each that is the fastest at some concurrency, and the best that was given."""
-    given = max(forecast.given, key=lambda row: at(forecast, row).speedup.estimate, default=None)
-    fastest = [forecast.best, *map(forecast.best_at, forecast.concurrencies), given]
+    fastest = [forecast.best, *map(forecast.best_at, forecast.concurrencies), forecast.best_given]
     found = {row_words(row): row for row in fastest if row is not None}
     return list(found.values())[:MOST_LINES]
 

@@ -25,8 +25,8 @@ _TERMS = {
     ),
     "interval": (
         "Interval",
-        "where the truth is expected at 95 %: bootstrap over requests, with the error of the cost; of a "
-        "category, of its requests",
+        "where the truth is expected at 95 %: bootstrap over requests, with the error of the cost; it speaks "
+        "for requests like these, and a category's for requests like its own",
     ),
     "outcome": ("Outcome", "faster or slower where the interval lies on one side of 1, else undecided"),
     "step_ratio": (
@@ -76,7 +76,7 @@ def headline(forecast: Forecast) -> str:
 
     Without a record, of the drafter whose acceptance was given, at its best window.
     """
-    row = forecast.best or _best_given(forecast)
+    row = forecast.best or forecast.best_given
     if row is None:
         return f"What {line(forecast.needed_for, 60)} must reach"
     cell = at(forecast, row)
@@ -85,10 +85,6 @@ def headline(forecast: Forecast) -> str:
     whose = "" if forecast.best else f" with {row_words(row)}"
     doubt = ", undecided" if cell.outcome == "undecided" else ""
     return f"{span(cell.speedup)} decode speedup{whose} at concurrency {forecast.concurrency}{doubt}"
-
-
-def _best_given(forecast: Forecast) -> ForecastRow | None:
-    return max(forecast.given, key=lambda row: at(forecast, row).speedup.estimate, default=None)
 
 
 def row_words(row: ForecastRow) -> str:
@@ -115,11 +111,14 @@ def break_even_sentence(forecast: Forecast, row: ForecastRow) -> str:
     )
     if needs.acceptance_rate is None:
         return f"{said}."
-    said += (
-        f", an acceptance rate of {share(needs.acceptance_rate)} (it has {share(reached.acceptance_rate)})"
-    )
+    rate = f"an acceptance rate of {share(needs.acceptance_rate)}"
+    if needs.acceptance_rate > 1:
+        rate = "at its draft share no acceptance rate would do"
+    said += f", {rate} (it has {share(reached.acceptance_rate)})"
     if needs.draft_share is None:
         return f"{said}; no draft share would do at its acceptance."
+    if needs.draft_share == 0:
+        return f"{said}; at its acceptance any draft share pays."
     return f"{said}, or a draft share of {share(needs.draft_share)} (it has {share(reached.draft_share)})."
 
 

@@ -133,7 +133,9 @@ def test_measured_reuse_reads_the_curve_of_a_mixture_of_experts(tmp_path: Path):
     for moe in (True, None):
         found = chosen(calibration=calibration(tmp_path, moe=moe), routing=file)
         assert isinstance(found.cost, Measured) and found.cost.moe is True
-        assert found.cost.reuse == load_routing(file).reuse_beside_sequences()
+        taken = load_routing(file).reuse_beside_sequences()
+        assert found.cost.reuse == taken and taken.estimate != load_routing(file).reuse().estimate
+        assert f"reused at {taken.estimate:.2f} (" in found.words and "different sequences" in found.words
     assert found.most_concurrency == 4 and chosen(**H100).most_concurrency is None
 
 

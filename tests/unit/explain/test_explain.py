@@ -105,6 +105,22 @@ def test_warnings(tpot_s: float, changes: dict[str, object], words: str):
     assert any(words in warning for warning in made.warnings), made.warnings
 
 
+@pytest.mark.parametrize(
+    ("of_break_even", "outcome", "is_close"),
+    [(3, "faster", False), (1.2, "faster", True), (0.8, "slower", True), (0.3, "slower", False)],
+)
+def test_an_outcome_within_the_error_of_the_model_is_said_to_be(
+    of_break_even: float, outcome: str, is_close: bool
+):
+    """A dense model, whose cost of verifying has no range of its own."""
+    verify_s = explain(llama(Observation("all", 0.010, 0.010))).explained[0].verify_s.estimate
+    rate = of_break_even * verify_s / 0.010 / 4
+    made = explain(llama(Observation("all", 0.010, 0.010, (rate, rate))))
+    assert made.explained[0].outcome == outcome
+    said = "all: what is predicted holds for the model as it is, and not if it errs by 50.0 %"
+    assert any(one.startswith(said) for one in made.warnings) == is_close
+
+
 def test_no_warnings_without_a_reason():
     assert MADE.warnings == ()
 

@@ -43,7 +43,12 @@ def test_what_pays_is_named_with_its_interval_and_where_to_leave_it_off():
 
 def test_where_it_becomes_undecided_it_is_not_promised():
     said = recommendation(of(one(FAST, OPEN, SLOW)))
-    assert "Leave it off from concurrency 8 on, where it is undecided at 1.02× (0.95× to 1.10×)." in said
+    assert "Leave it off from concurrency 8 on: at 8 it is undecided at 1.02× (0.95× to 1.10×)." in said
+
+
+def test_where_it_pays_again_beyond_a_bump_it_is_not_said_to_be_off_from_there_on():
+    said = recommendation(of(one(FAST, SLOW, FAST, SLOW)))
+    assert said.endswith("Leave it off at concurrency 8, 128.")
 
 
 def test_what_still_pays_above_is_another_setting():

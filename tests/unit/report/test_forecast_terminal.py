@@ -6,7 +6,7 @@ import pytest
 from rich.console import Console
 
 from breakeven.forecast.phrases import span
-from breakeven.forecast.records import Forecast
+from breakeven.forecast.records import BreakEven, Forecast
 from breakeven.replay.records import Origin
 from breakeven.report.forecast_terminal import print_forecast
 from breakeven.report.forecast_words import FORECAST_DEFINITIONS, headline
@@ -60,6 +60,22 @@ def test_break_even_and_bound():
         "acceptance rate of 4.6 % (it has 24.0 %), or a draft share of 1.2 % (it has 40.0 %)."
     ) in text
     assert "decoding at concurrency 1: k=1 1.89×, k=3 3.51×, k=5 4.92×, k=8 6.72×." in text
+
+
+def test_an_acceptance_rate_above_1_is_not_offered():
+    made = forecast()
+    never = replace(made.rows[0].cells[0], break_even=BreakEven(2.5, 1.3, None))
+    row = replace(made.rows[0], cells=(never, *made.rows[0].cells[1:]))
+    text = " ".join(squeezed(replace(made, rows=(row, *made.rows[1:]))))
+    assert "at its draft share no acceptance rate would do (it has 24.0 %); no draft share would do" in text
+
+
+def test_any_draft_share_pays_where_speculation_costs_an_undrafted_step_nothing():
+    made = forecast()
+    free = replace(made.rows[0].cells[0], break_even=BreakEven(1.148, 0.046, 0.0))
+    row = replace(made.rows[0], cells=(free, *made.rows[0].cells[1:]))
+    text = " ".join(squeezed(replace(made, rows=(row, *made.rows[1:]))))
+    assert "(it has 24.0 %); at its acceptance any draft share pays." in text
 
 
 def test_all_that_qualifies_the_figures_is_there():

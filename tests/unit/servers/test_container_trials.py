@@ -1,4 +1,4 @@
-"""Trials in containers and clusters with a journal: there and back twice, and recovered by another process."""
+"""Trials in containers and clusters with a journal: there and back, or recovered by another process."""
 
 import json
 import os

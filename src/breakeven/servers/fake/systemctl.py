@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import PurePosixPath
 
-from breakeven.errors import ServerError, StorageError
+from breakeven.errors import ServerError
+from breakeven.servers.fake.host import FakeHost, parents
 from breakeven.servers.fake.units import SYSTEM_PATH, USER_PATH, UnitFiles, find
 from breakeven.servers.operations import Completed
 from breakeven.servers.systemd.effective import EffectiveUnit
@@ -59,27 +60,26 @@ class Service:
     changed_us: int = 0
 
 
-@dataclass
-class FakeSystemd:
-    """`files` are all there are; `folders` those that would be there without them."""
+class FakeSystemd(FakeHost):
+    """`answers`: commands that are answered so, instead of being done. `extra`: further properties of units,
+    by name, such as RequiredBy."""
 
-    files: dict[str, bytes] = field(default_factory=dict)
-    program: Program = lambda argv, environment: Ran()
-    user: bool = False
-    uid: int = 0
-    modes: dict[str, int] = field(default_factory=dict)
-    folders: set[str] = field(default_factory=set)
-    disk_full: bool = False
-    answers: dict[tuple[str, ...], Completed] = field(default_factory=dict)
-    """Commands that are answered so, instead of being done."""
-    extra: dict[str, dict[str, str]] = field(default_factory=dict)
-    """Further properties of units, by name, such as RequiredBy."""
-    commands: list[tuple[str, ...]] = field(default_factory=list)
-    """All that were run."""
-
-    def __post_init__(self) -> None:
-        self.folders |= set(self.unit_path) | {"/run", "/etc"}
-        self._read = self._all_folders()
+    def __init__(
+        self,
+        files: dict[str, bytes] | None = None,
+        program: Program = lambda argv, environment: Ran(),
+        user: bool = False,
+        uid: int = 0,
+    ) -> None:
+        super().__init__(self._done, files)
+        self.program = program
+        self.user = user
+        self.uid = uid
+        self.answers: dict[tuple[str, ...], Completed] = {}
+        self.extra: dict[str, dict[str, str]] = {}
+        for folder in self.unit_path:
+            self.folders |= {*parents(folder), folder}
+        self._read = set(self.folders)
         """Folders when units were last read."""
         self._now_s = 1000.0
         self._next_pid = 4000
@@ -89,10 +89,6 @@ class FakeSystemd:
     @property
     def unit_path(self) -> tuple[str, ...]:
         return USER_PATH if self.user else SYSTEM_PATH
-
-    def tree(self) -> tuple[dict[str, bytes], set[str]]:
-        """All that is on disk, for comparing."""
-        return dict(self.files), self._all_folders()
 
     def service(self, unit: str) -> Service:
         """As systemd has it; read from its files when first asked for."""
@@ -112,14 +108,7 @@ class FakeSystemd:
         """Its process ends."""
         self._end(unit, self.service(unit), ran)
 
-    async def run(
-        self,
-        argv: tuple[str, ...],
-        stdin: bytes | None = None,
-        timeout_s: float = 60.0,
-        hold_stdin: bool = False,
-    ) -> Completed:
-        self.commands.append(argv)
+    def _done(self, argv: tuple[str, ...], stdin: bytes | None) -> Completed:
         self._now_s += COMMAND_S
         if argv in self.answers:
             return self.answers[argv]
@@ -141,7 +130,7 @@ class FakeSystemd:
             for path in self.files
             if place in (path, str(PurePosixPath(path).parent))
         ]
-        return "".join(f"f {path}\n" for path in there)
+        return "".join(f"f {hash(path)} {path}\n" for path in there)
 
     def _systemctl(self, words: list[str]) -> Completed:
         if ("--user" in words) != self.user:
@@ -199,7 +188,7 @@ class FakeSystemd:
         return find(unit, known, self.unit_path) != service.files
 
     def _reload(self) -> Completed:
-        self._read = self._all_folders()
+        self._read = set(self.folders)
         for unit, service in self._services.items():
             service.files = find(unit, self.files, self.unit_path)
         return Completed(0, "", "")
@@ -259,7 +248,7 @@ class FakeSystemd:
     def _us(self) -> int:
         return int(self._now_s * 1e6)
 
-    async def lines(self, argv: tuple[str, ...]) -> AsyncIterator[str]:
+    async def lines(self, argv: tuple[str, ...]) -> AsyncGenerator[str, None]:
         """Of `journalctl --follow` and of `tail --follow`: what there is, and then nothing until closed."""
         self.commands.append(argv)
         if argv[0] == "tail":
@@ -278,31 +267,7 @@ class FakeSystemd:
         for service in self._services.values():
             if service.pid and path == f"/proc/{service.pid}/cmdline":
                 return b"".join(word.encode() + b"\0" for word in service.argv)
-        return self.files.get(path)
-
-    def mode(self, path: str) -> int | None:
-        return self.modes.get(path, 0o644) if path in self.files else None
-
-    def missing_folders(self, path: str) -> tuple[str, ...]:
-        there = self._all_folders()
-        return tuple(str(one) for one in reversed(PurePosixPath(path).parents) if str(one) not in there)
-
-    def _all_folders(self) -> set[str]:
-        ends = [*self.folders, *(str(PurePosixPath(path).parent) for path in self.files)]
-        return {"/", *ends, *(str(one) for end in ends for one in PurePosixPath(end).parents)}
-
-    def write(self, path: str, data: bytes, mode: int = 0o644) -> None:
-        if self.disk_full:
-            raise StorageError(f"{path} cannot be written: No space left on device")
-        self.folders |= set(self.missing_folders(path))
-        self.files[path], self.modes[path] = data, mode
-
-    def remove(self, path: str, folders: tuple[str, ...] = ()) -> None:
-        self.files.pop(path, None)
-        self.modes.pop(path, None)
-        for folder in reversed(folders):
-            if not any(other.startswith(f"{folder}/") for other in (*self.files, *self.folders)):
-                self.folders.discard(folder)
+        return super().read(path)
 
 
 def _entry(at_us: int, text: str) -> str:

@@ -46,7 +46,7 @@ class SystemdLifecycle(Lifecycle):
 
     async def inspect(self) -> Found:
         self._reading = reading = await Reading.of(self.manager, self.name)
-        self.log_file = reading.log_file
+        self.name, self.log_file = reading.name, reading.log_file
         files = {path: shown.unit(data) for path, data in reading.effective.files.items()}
         running = {"running": shown.running_words(reading.running)} if reading.running else {}
         return Found(
@@ -120,15 +120,12 @@ class SystemdLifecycle(Lifecycle):
             lines = self.host.lines(logs.file_argv(self.log_file, self._log_size))
         else:
             age_s = seconds_since(since_us, self.host.read(UPTIME)) or 0.0
-            lines = self.host.lines(self._journal_argv(age_s))
+            lines = self.host.lines(logs.journal_argv(self.name.full, age_s, self.manager.user))
         async with aclosing(logs.until_over(lines, self._is_over)) as following:
             async for line in following:
                 text = line if self.log_file else logs.message(line, since_us)
                 if text is not None:
                     yield text
-
-    def _journal_argv(self, age_s: float) -> tuple[str, ...]:
-        return logs.journal_argv(self.manager.journalctl, self.name.full, age_s, self.manager.user)
 
     async def _started_us(self) -> int:
         """When it last began to start, on the monotonic clock; waits for a restart that is under way."""

@@ -16,10 +16,11 @@ OLD_LINES = 10_000
 """Of a log file, how many lines before now are read where it is not known where the latest start begins."""
 
 
-def journal_argv(journalctl: tuple[str, ...], unit: str, age_s: float, user: bool) -> tuple[str, ...]:
-    """Follows the unit's entries, with systemd's own about it, from about `age_s` ago on."""
+def journal_argv(unit: str, age_s: float, user: bool) -> tuple[str, ...]:
+    """Follows the unit's entries, with systemd's own about it, from about `age_s` ago on. Not --user: that
+    leaves the system's journal out, which has a user's entries too where journals are not kept on disk."""
     return (
-        *journalctl,
+        "journalctl",
         f"--{'user-' if user else ''}unit={unit}",
         "--output=json",
         "--all",

@@ -28,10 +28,6 @@ class Manager:
         return ("systemctl", "--user") if self.user else ("systemctl",)
 
     @property
-    def journalctl(self) -> tuple[str, ...]:
-        return ("journalctl", "--user") if self.user else ("journalctl",)
-
-    @property
     def reload(self) -> tuple[str, ...]:
         return (*self.systemctl, "daemon-reload")
 

@@ -33,6 +33,7 @@ class Reading:
     """A unit that can be changed, as its files and its manager describe it."""
 
     name: UnitName
+    """Its own, where it was asked for by an alias."""
     properties: Mapping[str, str]
     unit_path: tuple[str, ...]
     effective: EffectiveUnit
@@ -48,6 +49,7 @@ class Reading:
         """Raises UsageError for a unit that cannot be changed safely, ServerError where looking fails."""
         properties = await manager.show(name.full, PROPERTIES)
         refusal.check_loaded(properties, " ".join(manager.systemctl))
+        name = UnitName(properties.get("Id") or name.full)
         unit_path = await manager.unit_path()
         dropins = paths(properties.get("DropInPaths", ""))
         files = await unread(manager.host, name, unit_path, properties.get("FragmentPath", ""), dropins)

@@ -6,7 +6,7 @@ in a folder of higher precedence (systemd 252).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from pathlib import PurePosixPath
 
 from breakeven.servers.operations import Host
@@ -17,15 +17,21 @@ async def unread(
     host: Host, name: UnitName, unit_path: Sequence[str], fragment: str, dropins: Sequence[str]
 ) -> tuple[str, ...]:
     """Paths, given what systemd has read. Raises ServerError where it cannot be looked."""
-    known = {PurePosixPath(path).name for path in dropins}
-    fragments = _fragments_before(name, unit_path, fragment)
-    folders = name.dropin_folders(unit_path)
-    argv = ("find", "-L", *fragments, *folders, "-maxdepth", "1", "-name", "*.*", "-printf", "%y %p\n")
+    fragments, folders = _fragments_before(name, unit_path, fragment), name.dropin_folders(unit_path)
+    where = ("find", "-L", fragment, *fragments, *folders)
+    done = await host.run((*where, "-maxdepth", "1", "-name", "*.*", "-printf", "%y %D:%i %p\n"))
+    files = [line.split(" ", 2) for line in done.stdout.splitlines()]
+    ours = {inode for _, inode, path in files if path == fragment}
+    other_units = [path for _, inode, path in files if path in fragments and inode not in ours]
+    return (*other_units, *_dropins(files, {PurePosixPath(path).name for path in dropins}))
+
+
+def _dropins(files: Sequence[Sequence[str]], known: Container[str]) -> tuple[str, ...]:
+    """Of one name the first counts; what is no file, such as a link to /dev/null, hides the rest."""
     found: dict[str, str] = {}
-    for line in (await host.run(argv)).stdout.splitlines():
-        kind, _, path = line.partition(" ")
+    for kind, _, path in files:
         file = PurePosixPath(path)
-        if path in fragments or (file.suffix == ".conf" and not file.name.startswith(".")):
+        if file.suffix == ".conf" and not file.name.startswith("."):
             found.setdefault(file.name, path if kind == "f" else "")
     return tuple(path for file, path in found.items() if path and file not in known)
 

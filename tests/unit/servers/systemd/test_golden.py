@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from breakeven.servers.fake.host import Killed
 from breakeven.servers.operation_kinds import operation_from_json
 from breakeven.servers.systemd.effective import EffectiveUnit
 from tests.unit.servers.systemd.golden import CASES, case, do_all, undo_all
@@ -55,18 +56,40 @@ async def test_undone_from_any_point_every_file_is_as_it_was(name: str):
         systemd = one.systemd()
         lifecycle = one.lifecycle(systemd)
         found = await lifecycle.inspect()
-        tree, loaded = systemd.tree(), systemd.service(one.unit).files
+        tree, loaded = systemd.snapshot(), systemd.service(one.unit).files
         operations = lifecycle.change(found, (*found.argv, *FLAGS))
         assert len(operations) == 3
         await do_all(operations[:done], systemd)
-        assert (systemd.tree() == tree) == (done < 2)
+        assert (systemd.snapshot() == tree) == (done < 2)
         journal = json.loads(json.dumps([operation.to_json() for operation in operations]))
         again = tuple(operation_from_json(value) for value in journal)
         await undo_all(again, systemd)
         await undo_all(again, systemd)
-        assert systemd.tree() == tree
+        assert systemd.snapshot() == tree
         assert systemd.service(one.unit).files == loaded
         assert (await lifecycle.inspect()).argv == one.argv
+
+
+@pytest.mark.parametrize("takes_effect", [False, True])
+@pytest.mark.parametrize("name", CASES)
+async def test_killed_at_any_step_a_later_process_puts_it_back(name: str, takes_effect: bool):
+    one = case(name)
+    for step in range(2):
+        systemd = one.systemd()
+        found = await (lifecycle := one.lifecycle(systemd)).inspect()
+        before, loaded = systemd.snapshot(), systemd.service(one.unit).files
+        operations = lifecycle.change(found, (*found.argv, *FLAGS))
+        journal = [operation.to_json() for operation in operations]
+        systemd.fail_at, systemd.failure, systemd.takes_effect = (
+            systemd.touches + step,
+            Killed(),
+            takes_effect,
+        )
+        with pytest.raises(Killed):
+            await do_all(operations, systemd)
+        await undo_all(tuple(operation_from_json(value) for value in journal), systemd)
+        assert systemd.snapshot() == before
+        assert systemd.service(one.unit).files == loaded
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -117,15 +117,15 @@ async def test_a_private_command_line_stays_private(systemd: FakeSystemd, mode: 
 
 async def test_a_full_disk_leaves_everything_as_it_was(systemd: FakeSystemd):
     lifecycle = SystemdLifecycle(systemd, "x")
-    found, tree = await lifecycle.inspect(), systemd.tree()
+    found, tree = await lifecycle.inspect(), systemd.snapshot()
     operations = lifecycle.change(found, (*found.argv, "--x"))
-    systemd.disk_full = True
+    systemd.fail_at, systemd.failure = systemd.touches, StorageError("No space left on device")
     with pytest.raises(StorageError):
         for operation in operations:
             await operation.do(systemd)
     for operation in reversed(operations):
         await operation.undo(systemd)
-    assert systemd.tree() == tree
+    assert systemd.snapshot() == tree
 
 
 async def test_rights_are_looked_at_before_anything_is_measured(systemd: FakeSystemd):
@@ -163,7 +163,7 @@ async def test_a_crash_that_systemd_repaired_is_told(systemd: FakeSystemd):
 
 
 async def test_nothing_is_touched_by_looking(systemd: FakeSystemd):
-    tree = systemd.tree()
+    tree = systemd.snapshot()
     lifecycle = SystemdLifecycle(systemd, "x")
     found = await lifecycle.inspect()
     lifecycle.change(found, found.argv)
@@ -171,4 +171,4 @@ async def test_nothing_is_touched_by_looking(systemd: FakeSystemd):
     await lifecycle.state()
     verbs = {argv[1] for argv in systemd.commands if argv[0] == "systemctl"}
     assert verbs == {"show"}
-    assert systemd.tree() == tree
+    assert systemd.snapshot() == tree

@@ -42,8 +42,8 @@ def test_what_is_no_entry_is_skipped():
 
 
 def test_commands_name_unit_and_time_and_no_shell():
-    assert logs.journal_argv(("journalctl", "--user"), "x.service", 9.2, user=True) == (
-        *("journalctl", "--user", "--user-unit=x.service", "--output=json", "--all", "--no-tail"),
+    assert logs.journal_argv("x.service", 9.2, user=True) == (
+        *("journalctl", "--user-unit=x.service", "--output=json", "--all", "--no-tail"),
         *("--follow", "--since=-12s"),
     )
     assert logs.file_argv("/var/log/x", 5)[3:] == ("--bytes", "+6", "--", "/var/log/x")

@@ -5,10 +5,13 @@ from __future__ import annotations
 import pytest
 
 from breakeven.errors import ServerError, UsageError
+from breakeven.servers.fake.host import FakeHost
 from breakeven.servers.fake.systemctl import FakeSystemd
 from breakeven.servers.operations import Completed
 from breakeven.servers.systemd import SystemdLifecycle
 from breakeven.servers.systemd.refusal import check_loaded
+from breakeven.servers.systemd.unit_name import UnitName
+from breakeven.servers.systemd.unread import unread
 
 PATH = "/etc/systemd/system/x.service"
 
@@ -102,12 +105,30 @@ async def test_files_that_systemd_has_not_read():
 async def test_a_masked_drop_in_is_no_new_one():
     """A link to /dev/null, which find shows as a character device, takes the vendor's file out."""
     systemd = FakeSystemd({PATH: b"[Service]\nExecStart=/bin/x\n"})
-    said = "c /etc/systemd/system/x.service.d/a.conf\nf /usr/lib/systemd/system/x.service.d/a.conf\n"
+    said = "c 1:2 /etc/systemd/system/x.service.d/a.conf\nf 1:3 /usr/lib/systemd/system/x.service.d/a.conf\n"
     lifecycle = SystemdLifecycle(systemd, "x")
     await lifecycle.inspect()
     (find,) = (argv for argv in systemd.commands if argv[0] == "find")
     systemd.answers[find] = Completed(1, said, "find: ‘/run/x’: No such file or directory\n")
     await lifecycle.inspect()
+
+
+@pytest.mark.parametrize(("inode", "new"), [("1:2", ()), ("1:3", ("/lib/systemd/system/x.service",))])
+async def test_the_same_file_by_another_path_is_no_new_one(inode: str, new: tuple[str, ...]):
+    """/lib is a link to /usr/lib on many machines."""
+    fragment, other = "/usr/lib/systemd/system/x.service", "/lib/systemd/system/x.service"
+    host = FakeHost(lambda argv, stdin: Completed(0, f"f 1:2 {fragment}\nf {inode} {other}\n", ""))
+    folders = ("/lib/systemd/system", "/usr/lib/systemd/system")
+    assert await unread(host, UnitName("x.service"), folders, fragment, ()) == new
+
+
+async def test_an_alias_is_the_unit_that_it_names():
+    systemd = FakeSystemd({"/etc/systemd/system/llm.service": b"[Service]\nExecStart=/bin/x\n"})
+    systemd.extra["llm.service"] = {"Id": "x.service"}
+    lifecycle = SystemdLifecycle(systemd, "llm")
+    found = await lifecycle.inspect()
+    assert found.target == "systemd:x.service"
+    assert "/x.service.d/" in lifecycle.diff(found, ("/bin/y",))
 
 
 async def test_a_unit_whose_file_is_gone():

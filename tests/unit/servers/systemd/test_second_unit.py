@@ -24,7 +24,7 @@ async def test_it_runs_in_place_of_the_original_and_goes(name: str):
     await one.lifecycle(systemd).restart()
     pair = SecondUnit(systemd, one.unit, TRIAL, one.user)
     found = await pair.inspect()
-    tree = systemd.tree()
+    tree = systemd.snapshot()
     operations = pair.change(found, (*found.argv, "--new"))
     await do_all(operations, systemd)
     assert systemd.service(one.unit).active == "inactive"
@@ -36,7 +36,7 @@ async def test_it_runs_in_place_of_the_original_and_goes(name: str):
 
     await undo_all(operations, systemd)
     await undo_all(operations, systemd)
-    assert systemd.tree() == tree
+    assert systemd.snapshot() == tree
     assert systemd.service(one.unit).active == "active"
     assert (await pair.state()).condition == "running"
     assert (await pair.inspect()).argv == one.argv
@@ -62,12 +62,12 @@ async def test_from_any_point_the_original_runs_again():
         systemd = one.systemd()
         await one.lifecycle(systemd).restart()
         pair = SecondUnit(systemd, one.unit, TRIAL)
-        found, tree = await pair.inspect(), systemd.tree()
+        found, tree = await pair.inspect(), systemd.snapshot()
         operations = pair.change(found, (*found.argv, "--new"))
         assert len(operations) == 6
         await do_all(operations[:done], systemd)
         await undo_all(operations, systemd)
-        assert systemd.tree() == tree
+        assert systemd.snapshot() == tree
         assert systemd.service(one.unit).active == "active"
 
 
