@@ -66,10 +66,10 @@ def prompts(tmp_path: Path) -> Path:
 
 
 REQUESTS: list[tuple[str, Sequence[object], int, list[str]]] = [
-    ("dead", (), 3, ["nothing answers at http://127.0.0.1:9", "start the server, or check --url"]),
-    ("fine", ("--url", "{url}/api/v7", "--model", "m"), 3, ["HTTP 404", "check --url"]),
+    ("dead", (), 3, ["nothing answers at http://127.0.0.1:9", "start the server, or check the URL"]),
+    ("fine", ("--url", "{url}/api/v7", "--model", "m"), 3, ["HTTP 404", "check the URL"]),
     ("fine", ("--url", "ftp://host"), 2, ["neither http nor https", "type --url http://HOST:PORT"]),
-    ("html", (), 3, ["web page", "check --url"]),
+    ("html", (), 3, ["web page", "check the URL"]),
     ("401", (), 3, ["HTTP 401", "--api-key-env NAME or --api-key-file FILE"]),
     ("404", (), 3, ["HTTP 404", "no route", "try --api completions"]),
     ("429", (), 3, ["HTTP 429", "slow down", "lower --concurrency or --rate"]),
@@ -77,7 +77,7 @@ REQUESTS: list[tuple[str, Sequence[object], int, list[str]]] = [
     ("503", (), 3, ["HTTP 503", "Loading model", "wait until"]),
     ("two models", ("--model", "huge"), 2, ["no model 'huge'", "type --model with one of small, large"]),
     ("two models", (), 2, ["several models", "type --model with one of small, large"]),
-    ("empty", (), 3, ["without a single chunk", "check --url and --api"]),
+    ("empty", (), 3, ["without a single chunk", "check the URL and --api"]),
     ("no tokens", (), 3, ["without a single token", "raise --max-tokens"]),
     ("dies", (), 3, ["broke off", "see the server's log"]),
     ("error in stream", (), 3, ["out of memory"]),

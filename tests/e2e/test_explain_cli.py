@@ -74,7 +74,16 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
             breakeven(
                 "measure", "--url", server.url, "--prompts", prompts, "--out", folder / name
             ).succeeded()
+        checked(folder / name)
     return folder
+
+
+def checked(run: Path, *reasons: str) -> None:
+    """Has the client of a run pass its self-check, whatever else this machine did meanwhile, or fail it."""
+    meta = json.loads((run / "run.json").read_text())
+    check = {**meta["self_check"], "ok": not reasons, "reasons": reasons}
+    status = "void" if reasons else "complete"
+    (run / "run.json").write_text(json.dumps({**meta, "status": status, "self_check": check}))
 
 
 def test_two_runs_are_explained_by_category(runs: Path):
@@ -111,6 +120,56 @@ def test_a_calibration_stands_for_the_model_of_verifying(runs: Path, tmp_path: P
     breakeven(*words, "--calibration", file, "--reuse", "0.1").refused(2, "--reuse", "leave out")
 
 
+def test_a_calibration_needs_no_hardware(runs: Path, tmp_path: Path):
+    words = ("explain", runs / "before", runs / "after", "--k", 3, "--json")
+    file = calibrate(tmp_path, runs / "before")
+    values = breakeven(*words, "--calibration", tmp_path).succeeded().json()
+    assert values["model"] == load_run(runs / "before").meta.model and values["hardware"] is None
+    assert values["absent"]["hardware"] == "not said: type --hardware"
+    assert {"model", "hardware"} <= set(values["unknown"]) and "context_tokens" not in values["unknown"]
+    whole = breakeven(*words, "--calibration", file, *MODEL).succeeded().json()
+    assert [one["unexplained_ms"] for one in whole["explained"]] == [
+        one["unexplained_ms"] for one in values["explained"]
+    ]
+    assert not {"model", "hardware"} & set(whole["unknown"])
+
+
+def test_a_model_alone_may_stand_beside_a_calibration(runs: Path, tmp_path: Path):
+    words = ("explain", runs / "before", runs / "after", "--k", 3, "--json", "--model", "llama-3.1-8b")
+    values = breakeven(*words, "--calibration", calibrate(tmp_path, runs / "before")).succeeded().json()
+    assert values["model"] == "llama-3.1-8b" and "hardware" in values["unknown"]
+    assert "model" not in values["unknown"]
+
+
+def test_from_a_void_run_nothing_is_concluded(runs: Path, tmp_path: Path):
+    pair = runs / "before", tmp_path / "void"
+    shutil.copytree(runs / "after", pair[1])
+    checked(pair[1], "the client fell behind")
+    compared = breakeven("compare", *pair).succeeded()
+    why = "the client failed its self-check, so its times cannot be relied on (candidate: the client fell"
+    assert why in " ".join(compared.out.split())
+    page = tmp_path / "page.html"
+    done = breakeven("explain", *pair, "--k", 3, *MODEL, "--html", page).succeeded()
+    said = " ".join(done.out.split())
+    assert said.startswith(f"No verdict: {why}") and said.count(why) == 2
+    assert "Unexplained" not in done.out and "What could cause" not in done.out
+    assert why in page.read_text("utf-8") and "Not sought" in page.read_text("utf-8")
+    values = breakeven("explain", *pair, "--k", 3, *MODEL, "--json").succeeded().json()
+    assert why in values["refused"] and values["findings"] == values["ruled_out"] == []
+    sound = breakeven("explain", *(runs / name for name in ("before", "after")), "--k", 3, *MODEL, "--json")
+    assert sound.succeeded().json()["absent"]["refused"]
+
+
+def test_what_differs_between_the_runs_is_said(runs: Path, tmp_path: Path):
+    other = tmp_path / "other"
+    shutil.copytree(runs / "after", other)
+    meta = json.loads((other / "run.json").read_text())
+    server = {**meta["server"], "version": "9.9"}
+    (other / "run.json").write_text(json.dumps({**meta, "server": server}))
+    values = breakeven("explain", runs / "before", other, "--k", 3, *MODEL, "--json").succeeded().json()
+    assert any(one.startswith("engine versions differ") for one in values["warnings"])
+
+
 def test_a_calibration_of_another_server_is_refused(runs: Path, tmp_path: Path):
     file = calibrate(tmp_path, runs / "before", model="another")
     words = ("explain", runs / "before", runs / "after", "--k", 3, *MODEL, "--calibration", file)
@@ -129,7 +188,7 @@ def test_a_page_is_written_too(tmp_path: Path):
     [
         ((), ("two runs or a trial", "--speeds")),
         ((*SPEEDS, "runs/x"), ("one of the two",)),
-        (("--speeds", "0,46.4", "--k", 5, *MODEL), ("above 0",)),
+        (("--speeds", "0,46.4", "--k", 5, *MODEL), ("no speed",)),
         (("--speeds", "62.6", "--k", 5, *MODEL), ("NAME=BASELINE,CANDIDATE",)),
         (("--speeds", "a,b", "--k", 5, *MODEL), ("NAME=BASELINE,CANDIDATE",)),
         (("--speeds", "a=1,nan", "--k", 5, *MODEL), ("no speed",)),
@@ -139,9 +198,12 @@ def test_a_page_is_written_too(tmp_path: Path):
         ((*SPEEDS, "--k", 5, "--draft-share", "often", *MODEL), ("--draft-share 'often'",)),
         ((*SPEEDS, "--k", 0, *MODEL), ("--k 1 to",)),
         ((*SPEEDS, *MODEL), ("--k N",)),
-        ((*SPEEDS, "--k", 5), ("--model and --hardware missing",)),
-        ((*SPEEDS, "--k", 5, "--model", "llama-3.1-8b"), ("--hardware missing",)),
+        ((*SPEEDS, "--k", 5), ("--model and --hardware missing", "--calibration FOLDER")),
+        ((*SPEEDS, "--k", 5, "--model", "llama-3.1-8b"), ("--hardware missing", "--calibration FOLDER")),
         ((*SPEEDS, "--k", 5, "--hardware", "h100-sxm"), ("--model missing",)),
+        ((*SPEEDS, "--k", 5, "--calibration", "x", "--hardware", "h100-sxm"), ("--model X too",)),
+        ((*SPEEDS, "--k", 5, "--calibration", "x", "--tp", 2), ("--tp", "leave it out")),
+        ((*SPEEDS, "--k", 5, "--calibration", "x", "--profiled", "kv=1"), ("leave out --calibration",)),
         ((*SPEEDS, "--k", 5, "--model", "llama-3.1-8b", "--hardware", "h100"), ("did you mean",)),
         ((*SPEEDS, "--k", 5, *MODEL, "--profiled", "all_reduce"), ("PART=MS",)),
         ((*SPEEDS, "--k", 5, *MODEL, "--profiled", "nccl=2"), ("there are weights",)),
@@ -160,7 +222,7 @@ def test_a_wrong_request_says_what_to_type(words: tuple[object, ...], fragments:
 
 
 def test_a_refusal_is_one_line_and_exit_code_2():
-    breakeven("explain", "--speeds", "0,46.4", "--k", 5, *MODEL).refused(2, "above 0")
+    breakeven("explain", "--speeds", "0,46.4", "--k", 5, *MODEL).refused(2, "no speed")
 
 
 def test_one_run_is_no_pair(runs: Path):

@@ -254,6 +254,9 @@ def test_a_run_and_a_calibration_give_the_whole_forecast(folder: Path) -> None:
     assert body.keys() >= STABLE
     assert body["source_of_cost"] == "measured" and body["concurrencies"] == [1, 4]
     assert {row["drafter"] for row in body["rows"]} == {"vllm-ngram", "vllm-suffix"}
+    said = " ".join(body["warnings"])
+    assert "vllm-suffix learned is as on a server that takes one request at a time" in said
+    assert "chosen and scored on the same 3 requests" in said
     assert body["origin"]["engine"] == "vllm" and body["requests"] == 3
     assert "concurrency curve of the server itself" in body["basis"]["words"]
     assert "prompt of the record" in body["basis"]["prefill"] or "prompt token" in body["basis"]["prefill"]

@@ -8,6 +8,7 @@ import io
 import os
 import signal
 import sys
+from pathlib import Path
 from types import FrameType
 from typing import NoReturn
 
@@ -87,6 +88,11 @@ def main() -> None:
         if error.filename is None:
             _fail_unwritten(error)
         _fail(f"cannot use {error.filename} ({error.strerror}): name another path", UsageError.exit_code)
+    except MemoryError:
+        _fail(
+            "there is not enough memory: raise the limit (ulimit -v), or give less at once",
+            StorageError.exit_code,
+        )
     except SystemExit:
         code = UNREAD
     except (KeyboardInterrupt, click.Abort) as stop:
@@ -115,8 +121,11 @@ def _heed_sigterm() -> None:
 def _write_whole() -> None:
     """Under PYTHONUNBUFFERED Python drops what a full pipe does not take at once; a buffer goes on.
 
-    A character that the terminal's encoding lacks is written as the nearest that it has, or as `?`.
+    A character that the terminal's encoding lacks is written as the nearest that it has, or as `?`. A stream
+    that is closed (`>&-`) goes nowhere, and its number to no file that is opened later.
     """
+    sys.stdout = sys.stdout or Path(os.devnull).open("w")  # noqa: SIM115  open to the end
+    sys.stderr = sys.stderr or Path(os.devnull).open("w")  # noqa: SIM115  open to the end
     codecs.register_error("nearest", _nearest)
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):

@@ -1,8 +1,8 @@
-"""`breakeven calibrate`: what a decode step costs by the tokens in it, as a running baseline shows."""
+"""`breakeven calibrate`: what a decode step costs by the tokens in it, as a baseline that runs shows."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -10,17 +10,25 @@ from typing import Any
 import click
 
 from breakeven.cli import options
-from breakeven.cli.output import stderr, stdout
-from breakeven.client.loop import run
+from breakeven.cli.embedded import LOG, has_experts, leaving_no_empty, settings_of
+from breakeven.cli.models import watching
+from breakeven.cli.no_url import refuse_no_url
+from breakeven.cli.output import stderr
+from breakeven.cli.record import refuse
+from breakeven.cli.show import show_calibration
+from breakeven.client.endpoint import Endpoint
+from breakeven.client.loop import session
 from breakeven.cost.calibrate import CalibrationPlan, Visit, Watch, calibrate, concurrencies
-from breakeven.cost.calibration import FILE, Calibration, calibration_to_json
+from breakeven.cost.calibration import FILE, Calibration
 from breakeven.errors import BreakevenError, UsageError
-from breakeven.report.calibration_terminal import DEFINITION, print_calibration
-from breakeven.report.plain import printable
+from breakeven.models.resolve import resolve
 from breakeven.report.progress import Ticker, progress
+from breakeven.servers.embedded import EmbeddedServer
 from breakeven.trace.records import RequestTrace
+from breakeven.units import count
 from breakeven.workload.files import load_prompts
 
+OF_EMBEDDED = ("slots", "flags")
 MAX_TOKENS = 128
 QUICK_MAX_TOKENS = 64
 MAX_CONCURRENCY = 16
@@ -28,13 +36,24 @@ QUICK_MAX_CONCURRENCY = 8
 
 
 @click.command("calibrate")
-@click.argument("url")
-@click.option("--model", help="Model name; needed only if the server has several.")
+@click.argument("url", required=False)
+@click.option(
+    "--model",
+    help="Without URL, weights for an embedded engine that is started for it: a name of `breakeven models "
+    "list`, hf:org/repo/file.gguf, or a path. With URL: the model's name there, if the server has several.",
+)
+@click.option(
+    "--slots",
+    type=click.IntRange(min=1),
+    help="Requests that the embedded engine decodes at once [default: the last point of the curve].",
+)
+@click.option("--flags", help="llama-server flags of the embedded engine, as `trial --baseline` takes them.")
 @click.option("--prompts", default="default", show_default=True, help="A built-in set, a file, or -.")
 @click.option(
     "--max-concurrency",
     type=click.IntRange(min=1),
-    help=f"Last point of the curve [default: {MAX_CONCURRENCY}; --quick: {QUICK_MAX_CONCURRENCY}].",
+    help=f"Last point of the curve [default: {MAX_CONCURRENCY}; of --quick or without URL "
+    f"{QUICK_MAX_CONCURRENCY}].",
 )
 @click.option("--quick", is_flag=True, help="Fewer points and visits, half as many and half as long replies.")
 @click.option(
@@ -46,45 +65,88 @@ QUICK_MAX_CONCURRENCY = 8
     "--out", type=click.Path(path_type=Path), help="Folder to write [default: runs/calibrate-DATE-TIME]."
 )
 @options.json_option
-def calibrate_verb(url: str, **values: Any) -> int:
+def calibrate_verb(url: str | None, **values: Any) -> int:
     """What would verifying drafts cost here? The concurrency curve of the baseline at URL, with no restart.
+
+    Without URL, that of an embedded engine, which is started for it and stopped.
 
     \b
     breakeven calibrate http://127.0.0.1:8000
-    breakeven calibrate http://127.0.0.1:8000 --quick
+    breakeven calibrate --model smollm2 --quick
     breakeven calibrate http://127.0.0.1:8000 --max-concurrency 64 --prompts mine.jsonl --moe --json
     """
-    plan = _plan(values)
-    endpoint = options.endpoint(values, url)
+    out = _embedded(values) if url is None else _running(url, values)
+    show_calibration(out / FILE, values["as_json"])
+    return 0
+
+
+def _running(url: str, values: Mapping[str, Any]) -> Path:
+    """Of a server that someone else runs. The folder that it is in."""
+    refuse(values, OF_EMBEDDED, "{} is of an embedded engine: leave out it, or the URL")
+    refuse_no_url(url)
+    plan, endpoint = calibration_plan(values), options.endpoint(values, url)
     out = options.new_run_dir("calibrate", values["out"])
+    with session() as loop:
+        measure_curve(loop.run, endpoint, plan, out, values, values["moe"])
+    return out
+
+
+def _embedded(values: Mapping[str, Any]) -> Path:
+    """Of an engine that is started here, and stopped whatever happens. The folder that it is in."""
+    if values["model"] is None:
+        raise UsageError(
+            "what is to be calibrated? Type  breakeven calibrate http://HOST:PORT  for a server that runs, "
+            "or  breakeven calibrate --model smollm2  for the embedded engine"
+        )
+    most = values["max_concurrency"] or QUICK_MAX_CONCURRENCY
+    plan = calibration_plan({**values, "max_concurrency": most})
+    settings = settings_of(values["flags"], values["slots"] or most)
+    out = options.new_run_dir("calibrate", values["out"])
+    spec = values["model"]
+    with watching() as watch:
+        model = resolve(spec, watch)
+    moe = has_experts(spec, model, values["moe"])
+    name = model.stem if Path(spec).expanduser().is_file() else spec
+    click.echo(f"{name} on llama.cpp, {settings.describe()}, {count(settings.parallel, 'slot')}", err=True)
+    with leaving_no_empty(out), session() as loop:
+        server = EmbeddedServer()
+        try:
+            url = loop.run(server.start(model, settings, name, out / LOG))
+            endpoint = options.endpoint({**values, "model": name}, url)
+            measure_curve(loop.run, endpoint, plan, out, values, moe)
+        except BreakevenError as error:
+            if (why := server.failure()) is not None:
+                error.add_note(why)
+            raise
+        finally:
+            loop.run(server.stop())
+    return out
+
+
+def measure_curve(
+    run: Callable[[Coroutine[Any, Any, Calibration]], Calibration],
+    endpoint: Endpoint,
+    plan: CalibrationPlan,
+    out: Path,
+    values: Mapping[str, Any],
+    moe: bool | None = None,
+) -> Calibration:
+    """Measured with a bar on standard error; `run` is that of an event loop.
+
+    Raises what `calibrate` raises; UsageError where what was measured is no curve.
+    """
     with (
         _keeping(out / FILE),
         progress("calibrate, decode steps", plan.steps(*plan.visits()), stderr()) as ticker,
     ):
-        found = run(
-            calibrate(
-                endpoint,
-                plan,
-                out,
-                moe=values["moe"],
-                timeouts=options.timeouts(values),
-                watch=_Progress(ticker, plan),
-            )
-        )
+        timeouts = options.timeouts(values)
+        watch = _Progress(ticker, plan)
+        found = run(calibrate(endpoint, plan, out, moe=moe, timeouts=timeouts, watch=watch))
     _refuse_too_few(found, out / FILE)
-    if values["as_json"]:
-        shown = {
-            "path": str(out / FILE),
-            **calibration_to_json(found),
-            "definitions": {"step_ms": DEFINITION},
-        }
-        options.print_json(printable(shown))
-    else:
-        print_calibration(found, str(out / FILE), stdout())
-    return 0
+    return found
 
 
-def _plan(values: dict[str, Any]) -> CalibrationPlan:
+def calibration_plan(values: Mapping[str, Any]) -> CalibrationPlan:
     quick = values["quick"]
     most = values["max_concurrency"] or (QUICK_MAX_CONCURRENCY if quick else MAX_CONCURRENCY)
     return CalibrationPlan(

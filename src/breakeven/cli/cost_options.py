@@ -275,7 +275,9 @@ def _tied_to(run: Run | None, modelled: Modelled, words: str) -> ChosenCost:
 
 def _anchored(modelled: Modelled, seconds: float, at: Step, said: str, words: str) -> ChosenCost:
     from breakeven.cost.anchored import Anchored
+    from breakeven.forecast.anchor import Anchor, check_same_machine
 
+    check_same_machine(modelled, Anchor(at, seconds), said, words)
     cost = Anchored(modelled, seconds, at)
     return ChosenCost(
         cost, f"{said} and what a model of {words} adds to it{_how_wide(cost)}", modelled.geometry, None

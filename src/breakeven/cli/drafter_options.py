@@ -8,9 +8,9 @@ from typing import Any
 
 import click
 
+from breakeven.drafters.naming import value_words
 from breakeven.drafters.settings import MOST, WORDS, shown
 from breakeven.errors import UsageError
-from breakeven.report.replay_words import value_words
 
 TRUTHS = {"true": True, "yes": True, "on": True, "false": False, "no": False, "off": False}
 RANGE = ("min_n", "max_n")

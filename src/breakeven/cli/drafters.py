@@ -9,8 +9,9 @@ import click
 
 from breakeven.cli import options
 from breakeven.cli.output import stdout
+from breakeven.drafters.naming import value_words
 from breakeven.drafters.settings import number
-from breakeven.report.replay_words import engine_name, value_words
+from breakeven.report.replay_words import engine_name
 from breakeven.report.terminal import say
 from breakeven.report.text import line
 

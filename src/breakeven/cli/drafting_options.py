@@ -25,7 +25,9 @@ class Rates(click.ParamType):  # type: ignore[type-arg]
     ) -> tuple[float, ...]:
         words = value.split(",")
         if len(words) > MOST_NUMBERS:
-            raise UsageError(f"{len(words):,} acceptance rates: a window has {MOST_NUMBERS} positions at most")
+            raise UsageError(
+                f"{len(words):,} acceptance rates: a window has {MOST_NUMBERS} positions at most"
+            )
         try:
             return tuple(map(float, words))
         except ValueError:

@@ -12,12 +12,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from breakeven.cli import options
-from breakeven.cli.cost_options import choose_cost, model_options, modelled_of
+from breakeven.cli.cost_options import MOST_MS, choose_cost, geometry_of, model_options, modelled_of
 from breakeven.cli.output import stdout
-from breakeven.cli.record import check_page, written
+from breakeven.cli.record import check_page, refuse, written
 from breakeven.errors import UsageError
 
 if TYPE_CHECKING:
+    from breakeven.cost.geometry import Geometry
+    from breakeven.cost.hardware import Hardware
     from breakeven.cost.step import StepCost
     from breakeven.explain.case import Case
     from breakeven.explain.records import Observation
@@ -26,6 +28,13 @@ if TYPE_CHECKING:
 
 METHODS = ("ngram", "ngram_gpu", "suffix", "draft_model", "eagle", "eagle3", "mtp", "medusa")
 """As vLLM calls them; others are taken too."""
+MOST_SPEED = 1e9
+"""Tokens per second, …"""
+LEAST_SPEED = 1e3 / MOST_MS
+"""… and one in eleven days: what is counted from speeds between the two stays finite."""
+MOST_CONTEXT = 1e9
+MOST_CONCURRENCY = 10**6
+N_GRAM_SETTINGS = ("prompt_lookup_min", "prompt_lookup_max")
 _SHARE = re.compile(r"([\d.]+)\s*(?:[-–]\s*([\d.]+))?\s*(%?)")
 
 
@@ -57,7 +66,10 @@ def _share(text: str) -> tuple[float, float]:
 
 
 class Speeds(click.ParamType):  # type: ignore[type-arg]
-    """NAME=BASELINE,CANDIDATE in tokens per second; the name may be left out. Raises UsageError."""
+    """NAME=BASELINE,CANDIDATE in tokens per second; the name may be left out.
+
+    Raises UsageError for what is none, and for a speed that no model has.
+    """
 
     name = "NAME=BASELINE,CANDIDATE"
 
@@ -72,7 +84,14 @@ class Speeds(click.ParamType):  # type: ignore[type-arg]
                 f"--speeds {value[:80]!r} is not NAME=BASELINE,CANDIDATE: type two numbers of tokens per "
                 "second, such as  --speeds coding=62.6,46.4"
             ) from None
-        return (name if separator else "measured"), baseline, candidate
+        name = name if separator else "measured"
+        for speed in (baseline, candidate):
+            if not LEAST_SPEED <= speed <= MOST_SPEED:
+                raise UsageError(
+                    f"--speeds {name[:40]}: {speed:g} tokens per second is no speed: type two numbers from "
+                    f"{LEAST_SPEED:g} to {MOST_SPEED:g}"
+                )
+        return name, baseline, candidate
 
 
 class Profiled(click.ParamType):  # type: ignore[type-arg]
@@ -113,9 +132,13 @@ class Profiled(click.ParamType):  # type: ignore[type-arg]
     metavar="FILE",
     help="What `breakeven calibrate` measured of the baseline [default: verifying is modelled].",
 )
-@click.option("--context", type=options.FiniteRange(min=0), default=0, help="Tokens in the cache, mean.")
 @click.option(
-    "--concurrency", type=click.IntRange(min=1), help="Requests in flight [default: 1, or the runs']."
+    "--context", type=options.FiniteRange(0, MOST_CONTEXT), default=0, help="Tokens in the cache, mean."
+)
+@click.option(
+    "--concurrency",
+    type=click.IntRange(1, MOST_CONCURRENCY),
+    help="Requests in flight [default: 1, or the runs'].",
 )
 @click.option("--reuse", type=Share(), help="Of experts among neighbours [default: 0-0.3].")
 @click.option("--profiled", multiple=True, type=Profiled(), help="Of the plain step, such as all_reduce=6.2.")
@@ -126,13 +149,13 @@ class Profiled(click.ParamType):  # type: ignore[type-arg]
 def explain(record: tuple[Path, ...], **values: Any) -> None:
     """Why is it slower (or faster) than it should be? A step in parts, and what is left over.
 
-    Takes speeds, two runs or a trial, and the model and hardware they were measured on. What is not known
-    becomes a range, with the measurement that would settle it.
+    Takes speeds, two runs or a trial, and what verifying costs: a calibration of the baseline, or the model
+    and hardware. What is not known becomes a range, with the measurement that would settle it.
 
     \b
     breakeven explain runs/trial-20260101-120000 --k 5 --model kimi-k2.5 --hardware rtx-pro-6000-ws --tp 8
     breakeven explain runs/before runs/after --k 3 --method eagle3 --model qwen3-8b --hardware h100-sxm
-    breakeven explain runs/a runs/b --k 3 --calibration calibration.json --model qwen3-8b --hardware h100-sxm
+    breakeven explain runs/a runs/b --k 3 --calibration runs/calibrate-20260101-121500
     breakeven explain --speeds 62.6,46.4 --acceptance 17-31% --k 5 --model llama-3.1-8b --hardware h100-sxm
     """
     from breakeven.explain.explain import explain as explained
@@ -163,6 +186,8 @@ class _Observed:
     version: str | None = None
     concurrency: int | None = None
     baseline: Run | None = None
+    confounders: tuple[str, ...] = ()
+    refused: str | None = None
 
 
 def _case(record: tuple[Path, ...], values: Mapping[str, Any]) -> Case:
@@ -170,22 +195,20 @@ def _case(record: tuple[Path, ...], values: Mapping[str, Any]) -> Case:
 
     seen = _observed(record, values)
     k, method, settings = _drafting(values)
-    for name in ("model", "hardware"):
-        if values[name] is None:
-            raise UsageError(_both(values))
-    modelled = modelled_of(values)
+    _check_cost(values)
     measured, doubts = _measured(values, seen.baseline)
+    geometry, hardware = _parts_of(values)
     return Case(
-        model=values["model"],
-        geometry=modelled.geometry,
-        hardware=modelled.hardware,
+        model=values["model"] or (seen.baseline.meta.model if seen.baseline else None),
+        geometry=geometry,
+        hardware=hardware,
         k=k,
         method=method,
         observations=seen.observations,
         engine=values["engine"] or seen.engine,
         engine_version=values["engine_version"] or seen.version,
-        tp=modelled.tp,
-        ep=modelled.ep,
+        tp=values["tp"] or 1,
+        ep=values["ep"] or 1,
         context_tokens=values["context"],
         sequences=values["concurrency"] or seen.concurrency or 1,
         reuse=values["reuse"] or REUSE,
@@ -193,7 +216,40 @@ def _case(record: tuple[Path, ...], values: Mapping[str, Any]) -> Case:
         profiled_s=dict(values["profiled"]),
         measured=measured,
         doubts=doubts,
+        confounders=seen.confounders,
+        refused=seen.refused,
     )
+
+
+def _check_cost(values: Mapping[str, Any]) -> None:
+    """Raises UsageError where the cost of a step is not told, and for what says nothing without the rest."""
+    lacking = [f"--{name}" for name in ("model", "hardware") if values[name] is None]
+    if values["calibration"] is None and lacking:
+        raise UsageError(
+            f"{' and '.join(lacking)} missing: type  --model X --hardware Y [--tp N]  such as  --model "
+            "kimi-k2.5 --hardware rtx-pro-6000-ws --tp 8, or instead  --calibration FOLDER  with what "
+            "breakeven calibrate measured of the baseline"
+        )
+    if values["hardware"] is not None and values["model"] is None:
+        raise UsageError(
+            "--hardware says nothing without the model on it: type --model X too, or leave it out"
+        )
+    if lacking:
+        message = "{} shares out a model between devices: type --model X --hardware Y too, or leave it out"
+        refuse(values, ("tp", "ep"), message)
+        refuse(
+            values,
+            ("profiled",),
+            "{} is of a step in parts: type --model X --hardware Y, and leave out --calibration",
+        )
+
+
+def _parts_of(values: Mapping[str, Any]) -> tuple[Geometry | None, Hardware | None]:
+    """Those named, checked against each other where both are."""
+    if values["hardware"] is not None:
+        modelled = modelled_of(values)
+        return modelled.geometry, modelled.hardware
+    return (None if values["model"] is None else geometry_of(values["model"])), None
 
 
 def _measured(values: Mapping[str, Any], baseline: Run | None) -> tuple[StepCost | None, tuple[str, ...]]:
@@ -205,14 +261,6 @@ def _measured(values: Mapping[str, Any], baseline: Run | None) -> tuple[StepCost
     return chosen.cost, chosen.warnings
 
 
-def _both(values: Mapping[str, Any]) -> str:
-    lacking = [f"--{name}" for name in ("model", "hardware") if values[name] is None]
-    return (
-        f"{' and '.join(lacking)} missing: a step is taken apart by model and hardware, type "
-        " --model X --hardware Y [--tp N], such as  --model kimi-k2.5 --hardware rtx-pro-6000-ws --tp 8"
-    ).replace("type  ", "type ")
-
-
 def _drafting(values: Mapping[str, Any]) -> tuple[int, str, Mapping[str, Any]]:
     """Window, method and settings. The options must not contradict the engine's own flag."""
     given = _config(values["speculative_config"])
@@ -221,22 +269,34 @@ def _drafting(values: Mapping[str, Any]) -> tuple[int, str, Mapping[str, Any]]:
         if mine is not None and its is not None and mine != its:
             raise UsageError(f"{option} {mine} and --speculative-config say {mine} and {its}: leave one out")
     window = k if values["k"] is None else values["k"]
-    if not isinstance(window, int) or isinstance(window, bool):
+    if not _is_whole(window):
         raise UsageError("the window is missing: type  --k N, the tokens of a draft at most")
     return window, values["method"] or method or "ngram", given
 
 
 def _config(text: str | None) -> dict[str, Any]:
+    """Raises UsageError for what is no JSON object, or has another type in a place that is read."""
     try:
         value = json.loads(text or "{}")
-    except ValueError:
+    except (ValueError, RecursionError):
         value = None
     if not isinstance(value, dict):
         raise UsageError(
             f"--speculative-config {str(text)[:60]!r} is no JSON object: type such as "
             '\'{"method": "ngram", "num_speculative_tokens": 5}\''
         )
+    if not isinstance(value.get("method", ""), str):
+        raise UsageError(
+            '--speculative-config has a method that is no text: type such as {"method": "ngram"}'
+        )
+    for name in N_GRAM_SETTINGS:
+        if value.get(name) is not None and not _is_whole(value[name]):
+            raise UsageError(f"--speculative-config has a {name} that is no whole number: type such as 4")
     return value
+
+
+def _is_whole(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
 
 
 def _observed(record: tuple[Path, ...], values: Mapping[str, Any]) -> _Observed:
@@ -280,8 +340,16 @@ def _of_runs(record: tuple[Path, ...], values: Mapping[str, Any]) -> _Observed:
         values["acceptance"],
         values["draft_share"],
     )
-    server, schedule = candidate.meta.server, candidate.meta.schedule
-    return _Observed(observations, server.engine, server.version, schedule.concurrency, baseline)
+    server, schedule, verdict = candidate.meta.server, candidate.meta.schedule, result.verdict
+    return _Observed(
+        observations,
+        server.engine,
+        server.version,
+        schedule.concurrency,
+        baseline,
+        tuple(dict.fromkeys((*result.confounders, *result.comparison.warnings))),
+        verdict.reason if verdict.outcome == "refused" else None,
+    )
 
 
 def _result(record: tuple[Path, ...]) -> TrialResult:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import redirect_stdout
 from dataclasses import replace
 from pathlib import Path
@@ -15,6 +15,7 @@ from breakeven.cli import options
 from breakeven.cli.cost_options import MOST_MS, ChosenCost, choose_cost, cost_options
 from breakeven.cli.drafter_options import Numbers, Ranges
 from breakeven.cli.drafting_options import acceptance_given, drafting_options
+from breakeven.cli.forecast_grid import DEFAULT_ENGINE, MOST_SETTINGS, Levels, grid_of
 from breakeven.cli.output import stdout
 from breakeven.cli.record import (
     check_page,
@@ -30,25 +31,19 @@ from breakeven.cli.record import (
 from breakeven.errors import UsageError
 
 if TYPE_CHECKING:
+    from breakeven.forecast.next_steps import Known
     from breakeven.forecast.prefill import Prefill
     from breakeven.forecast.records import Forecast
     from breakeven.forecast.terms import Terms
-    from breakeven.replay.grid import Setting
     from breakeven.replay.sources import Source
     from breakeven.trace.run import Run
 
 PAGE = "forecast.html"
 """In the folder that was forecast."""
 CONCURRENCIES = (1, 2, 4, 8, 16, 32, 64, 128, 256)
-KS = (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 16)
-N_RANGES = ((1, 3), (2, 4), (3, 5))
 MOST_CONCURRENCY = 1024
 """The work grows with it, and no engine takes more by default."""
-MOST_SETTINGS = 60
-"""Of the default grid, which takes as many of N_RANGES as fit."""
 ENGINES = ("vllm", "sglang", "llama.cpp", "tensorrt-llm", "transformers")
-DEFAULT_ENGINE = "vllm"
-"""Whose drafters are tried where it is not known what served the record."""
 OF_A_RECORD = ("drafter_names", "n_ranges", "tokenizer", "prefill_ms", "jobs")
 
 
@@ -62,16 +57,16 @@ OF_A_RECORD = ("drafter_names", "n_ranges", "tokenizer", "prefill_ms", "jobs")
     metavar="NAME",
     help="Of `breakeven drafters`; may be given again [default: those of the record's engine].",
 )
-@click.option("--ks", type=Numbers(), help="Draft lengths [default: 1-8,10,12,16; of a trained head 1-8].")
+@click.option("--ks", type=Numbers(), help="Draft lengths [default: some of 1 to 16; of a trained head 1-8].")
 @click.option(
     "--n-ranges",
     type=Ranges(),
-    help=f"Shortest and longest n-grams [default: of 1-3,2-4,3-5 as many as {MOST_SETTINGS} settings allow].",
+    help=f"Shortest and longest n-grams [default: three or more, as {MOST_SETTINGS} settings allow].",
 )
 @click.option(
     "--concurrency",
     "concurrencies",
-    type=Numbers(),
+    type=Levels(),
     help=(
         "Requests in flight; settings are ranked at the record's own, else at the least [default: "
         f"1,2,4,…,{CONCURRENCIES[-1]}; with --calibration up to the last that it measured]."
@@ -139,16 +134,18 @@ def _of_heads(values: Mapping[str, Any]) -> Forecast:
 
 
 def _of_record(path: Path, values: Mapping[str, Any]) -> Forecast:
+    from breakeven.forecast.next_steps import next_commands
     from breakeven.forecast.random_tokens import refuse_random_prompts
     from breakeven.forecast.run import forecast_source
     from breakeven.replay.sources.run import RunSource
 
+    _refuse_calibration(path)
     with redirect_stdout(sys.stderr):  # a drafter of the user's own may print
         source = open_record(path, values["tokenizer"])
         run = source.run if isinstance(source, RunSource) else None
         chosen = choose_cost(values, run)
         _name_engine(source, values["engine"] or source.origin.engine or chosen.engine)
-        grid = _grid(values, source.origin.engine)
+        grid = grid_of(values, source.origin.engine)
         terms = _terms(values, chosen, source.origin.engine)
         refuse_random_prompts(source)
         say_how_fast([name for name, _ in grid], simulates=True)
@@ -162,18 +159,58 @@ def _of_record(path: Path, values: Mapping[str, Any]) -> Forecast:
             jobs=values["jobs"],
             phase=shown,
         )
-    return replace(made, warnings=(*chosen.warnings, *_meaning(source, run), *made.warnings))
+    unsaid = _engine_unknown(source.origin.engine, values)
+    warnings = (*unsaid, *chosen.warnings, *_meaning(source, run, made), *made.warnings)
+    return replace(made, warnings=warnings, next_commands=next_commands(made, _known(path, run)))
 
 
-def _meaning(source: Source, run: Run | None) -> Iterator[str]:
-    """What acceptance on this record means, unless it is exact."""
+def _refuse_calibration(path: Path) -> None:
+    from breakeven.cost.calibration import FILE
+
+    if path.name == FILE or ((path / FILE).is_file() and not (path / "run.json").exists()):
+        raise UsageError(
+            f"{path} is a calibration, and not a record of replies: type  breakeven forecast RUN "
+            f"--calibration {path}  with the folder of a `breakeven measure` or `trial`"
+        )
+
+
+def _engine_unknown(engine: str | None, values: Mapping[str, Any]) -> tuple[str, ...]:
+    if engine is not None or values["drafter_names"]:
+        return ()
+    others = ", ".join(name for name in ENGINES if name != DEFAULT_ENGINE)
+    return (
+        f"the record does not say which engine served it: the drafters of {DEFAULT_ENGINE} are tried; of "
+        f"another type --engine ({others})",
+    )
+
+
+def _known(path: Path, run: Run | None) -> Known:
+    """What the record says for commands to be typed as they stand."""
+    from breakeven.forecast.next_steps import Known
+    from breakeven.trace.disk import PROMPTS
+
+    if run is None:
+        return Known()
+    prompts = run.path / PROMPTS
+    is_trial = run.meta.kind == "trial-side"
+    return Known(
+        run.meta.model,
+        str(prompts) if prompts.is_file() else None,
+        None if is_trial else run.meta.url,
+        embedded=is_trial and (path / "baseline.log").is_file(),
+    )
+
+
+def _meaning(source: Source, run: Run | None, made: Forecast) -> Iterator[str]:
+    """What acceptance on this record means, unless it is exact, and the best of it for other requests."""
     from breakeven.forecast.anchor import SPECULATED, speculated
-    from breakeven.report.replay_words import sampling_sentence
+    from breakeven.report.replay_words import chosen_sentence, learning_sentence, sampling_sentence
 
-    if source.origin.temperature != 0:
+    if source.origin.temperature != 0 or source.origin.ids != "recorded":
         yield sampling_sentence(source)
     if run is not None and speculated(run):
         yield SPECULATED
+    yield from filter(None, (learning_sentence(made), chosen_sentence(made)))
 
 
 def _name_engine(source: Source, engine: str | None) -> None:
@@ -203,7 +240,8 @@ def _terms(values: Mapping[str, Any], chosen: ChosenCost, engine: str | None) ->
 def _concurrencies(asked: tuple[int, ...] | None, measured: int | None) -> tuple[int, ...]:
     """As asked; else the usual ones, as far as a calibration went if there is one, with its last."""
     if asked is None:
-        return CONCURRENCIES if measured is None else (*(c for c in CONCURRENCIES if c < measured), measured)
+        last = CONCURRENCIES[-1] if measured is None else min(measured, MOST_CONCURRENCY)
+        return (*(c for c in CONCURRENCIES if c < last), last)
     if max(asked) > MOST_CONCURRENCY:
         raise UsageError(f"--concurrency {max(asked)}: type {MOST_CONCURRENCY} at most")
     return asked
@@ -227,24 +265,3 @@ def _own_concurrency(run: Run | None, terms: Terms) -> int | None:
     """The record's own, if it is among those that are asked for."""
     own = run.meta.schedule.concurrency if run else None
     return own if own in terms.concurrencies else None
-
-
-def _grid(values: Mapping[str, Any], engine: str | None) -> list[Setting]:
-    from breakeven.replay.grid import default_grid
-
-    drafters = values["drafter_names"] or drafters_of(engine)
-    ks = values["ks"] or KS
-    if values["n_ranges"]:
-        return default_grid(drafters, ks, values["n_ranges"])
-    grids = [default_grid(drafters, ks, N_RANGES[:n]) for n in range(1, len(N_RANGES) + 1)]
-    return next((grid for grid in reversed(grids) if len(grid) <= MOST_SETTINGS), grids[0])
-
-
-def drafters_of(engine: str | None) -> Sequence[str]:
-    """Those with a flag in that engine; vLLM's where it is unknown, or has none."""
-    from breakeven.drafters.registry import drafter_class
-    from breakeven.replay.grid import DRAFTERS
-
-    by_engine = {name: drafter_class(name).engine for name in DRAFTERS}
-    mine = [name for name, has in by_engine.items() if has == engine]
-    return mine or [name for name, has in by_engine.items() if has == DEFAULT_ENGINE]

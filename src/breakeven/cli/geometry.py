@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import os
 from pathlib import Path
 
 from breakeven.cost.geometry import Geometry
@@ -23,7 +24,7 @@ def find_geometry(spec: str, watch: Watch = quiet) -> Geometry:
         return preset(spec)
     if spec in BY_NAME or spec.startswith(hub.PREFIX):
         return geometry_from_gguf(resolve(spec, watch))
-    path = Path(spec).expanduser()
+    path = Path(os.path.expanduser(spec))  # noqa: PTH111  Path.expanduser raises where there is no such user
     if path.exists():
         return geometry_from_path(path)
     known = (*preset_names(), *BY_NAME)

@@ -10,6 +10,7 @@ import click
 
 from breakeven.cli import options
 from breakeven.cli.engine import setting_given
+from breakeven.cli.record import refuse
 from breakeven.engines.speculation import LEARNED_METHODS, LOOKUP_METHODS, SpeculationConfig
 from breakeven.errors import UsageError
 from breakeven.trial.plan_file import PlanFile, read_plan_file
@@ -18,12 +19,10 @@ START_LIMIT_S = 7200.0
 ORDER = "breakeven.order"
 PLAN = "breakeven.plan"
 OF_CANDIDATE = ("method", "k", "min_n", "max_n", "draft", "setting")
-ALONE = ("as_new_unit", "container", "sudo", "url", "order", "start_limit_s", "assume_yes", "dry_run")
 OF_LIVE = (
     *OF_CANDIDATE,
-    *ALONE,
-    *("if_forecast_above", "keep_if", "calibration", "calibrate", "geometry", "hardware", "tp", "ep"),
-    *("step_ms", "command"),
+    *("url", "order", "dry_run", "yes", "if_forecast_above", "keep_if", "start_limit", "sudo", "as_new_unit"),
+    *("container", "calibration", "calibrate", "geometry", "hardware", "tp", "ep"),
 )
 """Parameters that say nothing without --server."""
 
@@ -62,7 +61,7 @@ live_options = options.stack(
     click.option(
         "--method",
         multiple=True,
-        help=f"{', '.join((*LOOKUP_METHODS, *LEARNED_METHODS))}, or the engine's own name; may be given again.",
+        help=f"{', '.join((*LOOKUP_METHODS, *LEARNED_METHODS))}, or the engine's own; may be given again.",
     ),
     click.option("--k", type=click.IntRange(min=1), multiple=True, help="Most tokens of a draft."),
     click.option("--min-n", type=click.IntRange(min=1), multiple=True, help="Shortest n-gram looked up."),
@@ -76,17 +75,18 @@ live_options = options.stack(
         "--order", type=click.Choice(["AB", "ABA", "ABBA"]), help="Of baseline and candidate [default: ABA]."
     ),
     click.option("--dry-run", is_flag=True, help="Print all that would be done, and do none of it."),
-    click.option("--yes", "assume_yes", is_flag=True, help="Restart without asking."),
+    click.option("--yes", is_flag=True, help="Restart without asking."),
     click.option(
         "--if-forecast-above",
         type=options.FiniteRange(min=0),
         metavar="X",
         help="Restart only where the forecast's high end is above this speedup.",
     ),
-    click.option("--keep-if", type=click.Choice(["faster"]), help="Leave a winner on instead of the baseline."),
+    click.option(
+        "--keep-if", type=click.Choice(["faster"]), help="Leave a winner on instead of the baseline."
+    ),
     click.option(
         "--start-limit",
-        "start_limit_s",
         type=options.FiniteRange(min=0, min_open=True),
         metavar="SECONDS",
         help=f"That each start may take [default: {START_LIMIT_S:g}].",
@@ -107,7 +107,6 @@ live_options = options.stack(
     click.option("--hardware", metavar="Y", help="The device that the model runs on, such as h100-sxm."),
     click.option("--tp", type=click.IntRange(min=1), help="Devices of tensor parallelism [default: 1]."),
     click.option("--ep", type=click.IntRange(min=1), help="Of them, groups that share out experts."),
-    click.option("--step-ms", type=options.FiniteRange(min=0, min_open=True), metavar="MS", hidden=True),
 )
 
 
@@ -117,6 +116,16 @@ class InOrder(click.Command):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         ctx.meta[ORDER] = [param.name for param in self.make_parser(ctx).parse_args(list(args))[2]]
         return super().parse_args(ctx, args)
+
+
+def refuse_live(values: Mapping[str, Any]) -> None:
+    """Raises UsageError for what says nothing without --server."""
+    plan = plan_file()
+    if values["command"] or (plan and plan.command):
+        raise UsageError("a command line belongs to  --server process: … -- COMMAND")
+    if plan and plan.candidates:
+        raise UsageError('the plan file has candidates and no server: write  server = "systemd:UNIT"')
+    refuse(values, OF_LIVE, "{} is of a live service: type --server systemd:UNIT too, or another target")
 
 
 def plan_file() -> PlanFile | None:
@@ -161,6 +170,9 @@ def _config(given: Mapping[str, list[Any]]) -> SpeculationConfig:
     for name in ("k", "min_n", "max_n", "draft"):
         if len(given[name]) > 1:
             option = f"--{name.replace('_', '-')}"
-            raise UsageError(f"{option} is given twice for --method {given['method'][0]}: leave out one of them")
-    single = {name: given[name][0] if given[name] else None for name in OF_CANDIDATE[:-1]}
-    return SpeculationConfig(**single, options=dict(map(setting_given, given["setting"])))
+            raise UsageError(
+                f"{option} is given twice for --method {given['method'][0]}: leave out one of them"
+            )
+    k, min_n, max_n, draft = (next(iter(given[name]), None) for name in ("k", "min_n", "max_n", "draft"))
+    own = dict(map(setting_given, given["setting"]))
+    return SpeculationConfig(given["method"][0], k, min_n, max_n, draft, own)

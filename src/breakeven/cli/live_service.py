@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from breakeven.cli import options
@@ -32,13 +33,16 @@ def host_of(sudo: bool) -> Host:
 
 
 async def find_service(
-    values: Mapping[str, Any], command: Sequence[str], candidates: Sequence[SpeculationConfig]
+    values: Mapping[str, Any], command: Sequence[str], candidates: Sequence[SpeculationConfig], log_path: Path
 ) -> Service:
-    """Look at it, touch nothing. Raises UsageError for what cannot be done, with what to type instead."""
+    """Look at it, touch nothing; `log_path` is for the output of a process.
+
+    Raises UsageError for what cannot be done, with what to type instead.
+    """
     from breakeven.trial.live import Service
 
     host = host_of(values["sudo"])
-    lifecycle = _lifecycle(values, command, host)
+    lifecycle = _lifecycle(values, command, host, log_path)
     found = await lifecycle.inspect()
     dialect = await _dialect(values, lifecycle.kind, found, host)
     service = Service(
@@ -47,7 +51,7 @@ async def find_service(
         host,
         found,
         _endpoint(values, lifecycle.kind, found, dialect),
-        {"sudo": values["sudo"], "container": values["container"], "context": None},
+        {"sudo": values["sudo"], **_place(lifecycle.kind, found)},
         values["api_key_env"],
         values["api_key_file"] and str(values["api_key_file"]),
         options.timeouts(values),
@@ -57,7 +61,14 @@ async def find_service(
     return service
 
 
-def _lifecycle(values: Mapping[str, Any], command: Sequence[str], host: Host) -> Lifecycle:
+def _place(kind: str, found: Found) -> dict[str, str | None]:
+    """Which container of which cluster, so that a recovery reaches the same one."""
+    if kind != "kubernetes":
+        return {}
+    return {name: found.evidence[name] or None for name in ("container", "context")}
+
+
+def _lifecycle(values: Mapping[str, Any], command: Sequence[str], host: Host, log_path: Path) -> Lifecycle:
     from breakeven.servers.targets import TargetOptions, lifecycle_of
 
     target: str = values["server"]
@@ -76,7 +87,9 @@ def _lifecycle(values: Mapping[str, Any], command: Sequence[str], host: Host) ->
     return lifecycle_of(
         target,
         host,
-        TargetOptions(command=tuple(command), container=values["container"], endpoint=endpoint),
+        TargetOptions(
+            command=tuple(command), log_path=log_path, container=values["container"], endpoint=endpoint
+        ),
     )
 
 
@@ -122,23 +135,29 @@ def _url(kind: str, found: Found, dialect: Dialect) -> str:
             f"which port of this machine reaches {found.target}? type  --url http://127.0.0.1:PORT"
         )
     if any(word.partition("=")[0].replace("_", "-") in TLS for word in found.argv):
-        raise UsageError(f"{found.target} has a certificate: type its address, such as  --url https://NAME:PORT")
+        raise UsageError(
+            f"{found.target} has a certificate: type its address, such as  --url https://NAME:PORT"
+        )
     try:
         address = dialect.address(found.as_run or found.argv, found.environment)
     except UsageError as error:
         raise UsageError(f"{error}; or type where it answers:  --url http://127.0.0.1:PORT") from None
-    host = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(address.host, address.host)  # noqa: S104
-    return f"http://[{host}]:{address.port}" if ":" in host.strip("[]") and host[0] != "[" else (
-        f"http://{host}:{address.port}"
-    )
+    host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(address.host, address.host).strip("[]")  # noqa: S104
+    return f"http://{f'[{host}]' if ':' in host else host}:{address.port}"
 
 
 def _refuse(service: Service, candidate: SpeculationConfig) -> None:
     """Raises UsageError for a candidate that this service cannot be started with."""
     argv = service.candidate_argv(candidate, None)
-    if tuple(argv) == service.found.argv:
-        raise UsageError(f"{service.found.target} runs with {candidate.describe()} already: type another candidate")
-    if service.dialect.files(service.found.argv, candidate) and service.lifecycle.kind in (*INSIDE, "attached"):
+    on = service.dialect.speculation(service.found.argv)
+    if candidate == on or argv == service.found.argv:
+        raise UsageError(
+            f"{service.found.target} runs with {candidate.describe()} already: type another candidate"
+        )
+    if service.dialect.files(service.found.argv, candidate) and service.lifecycle.kind in (
+        *INSIDE,
+        "attached",
+    ):
         raise UsageError(
             f"{service.dialect.title} takes speculation from a file, which cannot be put where "
             f"{service.found.target} reads it: mount one yourself, and compare two URLs"

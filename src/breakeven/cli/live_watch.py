@@ -36,7 +36,7 @@ class LiveWatch(Watch):
 
     def answered(self, side: str, trace: RequestTrace) -> None:
         if self._ticker is not None:
-            self._ticker.advance(note=f"{side} {trace.request_id}")
+            self._ticker.advance(note=f"{side} {trace.id}")
 
     def said(self, line_: str) -> None:
         self._bar.close()

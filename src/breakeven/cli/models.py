@@ -12,6 +12,7 @@ import click
 from rich.console import Console
 from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn, TimeRemainingColumn
 
+from breakeven.cli.embedded import has_experts
 from breakeven.cli.geometry import find_geometry
 from breakeven.cli.options import json_option, print_json
 from breakeven.cli.output import stderr, stdout
@@ -193,6 +194,10 @@ def routing(spec: str, prompts: str, tokens: int, out: Path | None, as_json: boo
         )
     with watching() as watch:
         model = resolve(spec, watch)
+    if has_experts(spec, model) is False:
+        raise UsageError(
+            f"{spec} has no experts, so there is nothing to route: type one that has, such as smollm2-moe"
+        )
     trace = _routing_of(spec, model, workload, tokens)
     if out is not None:
         save_routing(trace, out)

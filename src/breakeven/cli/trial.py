@@ -1,4 +1,4 @@
-"""`breakeven trial`: the A/B trial, on two embedded engines or on two endpoints that are running."""
+"""`breakeven trial`: the A/B trial, on two embedded engines, two endpoints, or one live service."""
 
 from __future__ import annotations
 
@@ -10,8 +10,11 @@ import click
 from click.core import ParameterSource
 
 from breakeven.cli import options
+from breakeven.cli.live import live
+from breakeven.cli.live_options import InOrder, live_options, refuse_live
 from breakeven.cli.models import watching
 from breakeven.cli.output import stderr, stdout
+from breakeven.cli.record import refuse
 from breakeven.client.loop import run
 from breakeven.compare.sequential import MIN_REPEATS
 from breakeven.engines.llamacpp import LlamaSettings, baseline_settings, candidate_settings
@@ -32,6 +35,7 @@ EMBEDDED_MODEL = "smollm2"
 EMBEDDED_MAX_TOKENS = 96
 EMBEDDED_TIME_LIMIT_S = 240.0
 MAX_TOKENS = 256
+OF_TWO_SIDES = ("baseline", "candidate", "baseline_url", "candidate_url")
 
 
 class Repeats(click.ParamType):  # type: ignore[type-arg]
@@ -48,11 +52,13 @@ class Repeats(click.ParamType):  # type: ignore[type-arg]
         return int(value)
 
 
-@click.command()
+@click.command(cls=InOrder)
+@click.argument("command", nargs=-1, type=click.UNPROCESSED, metavar="[-- COMMAND]")
+@live_options
 @click.option(
     "--model",
     help="Weights for the embedded engines: a name of `breakeven models list`, hf:org/repo/file.gguf, or a "
-    f"path [default: {EMBEDDED_MODEL}]. With URLs: the model's name on both servers.",
+    f"path [default: {EMBEDDED_MODEL}]. With URLs or --server: the model's name there.",
 )
 @click.option("--baseline", metavar="FLAGS", help="llama-server flags of the baseline.")
 @click.option("--candidate", metavar="FLAGS", help="llama-server flags of the candidate.")
@@ -91,7 +97,13 @@ def trial(**values: Any) -> int:
     breakeven trial
     breakeven trial --model smollm2-moe --candidate "--spec-type ngram-simple --spec-ngram-simple-size-n 4"
     breakeven trial --baseline-url http://a:8000 --candidate-url http://b:8000 --prompts mine.jsonl
+    breakeven trial --server systemd:vllm.service --method ngram --k 5 --min-n 2 --max-n 4 --dry-run
+    breakeven trial --plan gate.toml --yes --fail-if slower
     """
+    if values["server"] is not None:
+        refuse(values, OF_TWO_SIDES, "{} is of two sides, and --server is both: leave out one of the two")
+        return live(values, _plan(values, MAX_TOKENS, None))
+    refuse_live(values)
     has_urls = _has_urls(values)
     out = options.new_run_dir("trial", values["out"])
     report = out / "report.html"
@@ -125,7 +137,7 @@ def _has_urls(values: dict[str, Any]) -> bool:
 
 def _plan(values: dict[str, Any], max_tokens: int, time_limit_s: float | None) -> TrialPlan:
     given = click.get_current_context().get_parameter_source("cap")
-    if values["repeats"] and given is ParameterSource.COMMANDLINE:
+    if values["repeats"] and given in (ParameterSource.COMMANDLINE, ParameterSource.DEFAULT_MAP):
         raise UsageError("--cap limits --repeats auto: leave out --cap, or type --repeats auto")
     return TrialPlan(
         workload=load_prompts(values["prompts"], values["api"]),

@@ -34,9 +34,7 @@ def without_key(endpoint: Endpoint, error: Error) -> Error:
 
 def redirect_error(url: str, status: int, location: str) -> ProtocolError:
     """A POST is not sent on to another address without being told to."""
-    return ProtocolError(
-        f"{url} redirects (HTTP {status}) to {location or 'nowhere'}: type that address as --url"
-    )
+    return ProtocolError(f"{url} redirects (HTTP {status}) to {location or 'nowhere'}: type that address")
 
 
 def list_models(models: Sequence[str]) -> str:
@@ -60,7 +58,7 @@ def _advice(endpoint: Endpoint, url: str, status: int, detail: str, models: Sequ
         return "the server limits its rate: lower --concurrency or --rate"
     if status == 503:
         return "the server is loading or overloaded: wait until a request succeeds, then try again"
-    return "see the server's log" if status >= 500 else "check --url"
+    return "see the server's log" if status >= 500 else "check the URL"
 
 
 def _refused_field(detail: str) -> str:
@@ -77,4 +75,4 @@ def _not_found(endpoint: Endpoint, url: str, models: Sequence[str]) -> str:
         return f"there is no model {endpoint.model!r}: type --model with one of {list_models(models)}"
     if models:
         return f"there is nothing at {url}: try --api {'completions' if endpoint.api == 'chat' else 'chat'}"
-    return f"there is nothing at {url}: check --url and --model"
+    return f"there is nothing at {url}: check the URL and --model"

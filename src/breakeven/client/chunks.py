@@ -20,7 +20,7 @@ ENDED_BY_ITSELF = frozenset(
 )
 FAILED = frozenset({"error", "abort", "aborted", "cancelled", "canceled"})
 IGNORED_STREAM = (
-    "the server ignored `stream: true` and sent a whole reply: no token can be timed; check --url and proxy"
+    "the server ignored `stream: true` and sent a whole reply: no token can be timed; check the URL and proxy"
 )
 _MAX_COUNT = 2**31
 

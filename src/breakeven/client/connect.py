@@ -71,10 +71,10 @@ def _advice(origin: Origin, error: OSError) -> str:
         why = error.verify_message
         return f"the certificate of {where} is not trusted ({why}): type --ca-file FILE, or --insecure"
     if isinstance(error, ssl.SSLError):
-        return f"no TLS at {where} ({error.reason}): if the server speaks plain http, type --url http://…"
+        return f"no TLS at {where} ({error.reason}): if the server speaks plain http, type http://…"
     if error.errno in (errno.EMFILE, errno.ENFILE):
         return "too many open connections for this process: type  ulimit -n 65536  first"
-    return f"nothing answers at {where} ({_reason(error)}): start the server, or check --url"
+    return f"nothing answers at {where} ({_reason(error)}): start the server, or check the URL"
 
 
 def _reason(error: OSError) -> str:

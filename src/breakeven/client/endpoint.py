@@ -20,7 +20,7 @@ _ENDS_IN_REQUEST_PATH = re.compile(r"/(chat/completions|completions|models)$")
 _VERSION_SEGMENT = re.compile(r"/v\d\w*(/|$)")
 _ENDS_IN_VERSION = re.compile(r"/v\d\w*$")
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
-_EXAMPLE = "type --url http://HOST:PORT, such as http://127.0.0.1:8000"
+_EXAMPLE = "type http://HOST:PORT, such as http://127.0.0.1:8000"
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +86,7 @@ def _split(url: str, typed: str) -> SplitResult:
     try:
         parts = urlsplit(url)
         host, _ = parts.hostname, parts.port
+        (host or "").encode("idna")  # as the resolver does: raises for labels that no name has
     except ValueError as error:
         raise UsageError(f"{typed!r} is not a URL ({error}): {_EXAMPLE}") from error
     if parts.scheme not in DEFAULT_PORTS:
@@ -94,12 +95,10 @@ def _split(url: str, typed: str) -> SplitResult:
         raise UsageError(f"{typed!r} is not a URL: {_EXAMPLE}")
     if parts.username is not None or parts.password is not None:
         raise UsageError(
-            "leave user and password out of --url: type --api-key-env, or --header Authorization:…"
+            "leave user and password out of the URL: type --api-key-env, or --header Authorization:…"
         )
     if parts.query or parts.fragment:
-        raise UsageError(
-            f"leave what follows ? or # out of --url: type --url {url.split('?')[0].split('#')[0]}"
-        )
+        raise UsageError(f"leave what follows ? or # out of the URL: type {url.split('?')[0].split('#')[0]}")
     return parts
 
 

@@ -45,7 +45,7 @@ class Document:
         self.has_token = True
         self._body += body
         if len(self._body) > MAX_BYTES:
-            raise ProtocolError(f"a body of more than {MAX_BYTES // 2**20} MiB: check --url")
+            raise ProtocolError(f"a body of more than {MAX_BYTES // 2**20} MiB: check the URL")
 
 
 async def get_text(pool: Pool, endpoint: Endpoint, path: str, timeouts: Timeouts = GET_TIMEOUTS) -> str:
@@ -67,7 +67,7 @@ async def post_json(
     except orjson.JSONDecodeError:
         answer = None
     if not isinstance(answer, dict):
-        raise ProtocolError(f"{endpoint.url_of(path)} answered with what is no JSON object: check --url")
+        raise ProtocolError(f"{endpoint.url_of(path)} answered with what is no JSON object: check the URL")
     return answer
 
 
@@ -92,7 +92,7 @@ async def _fetch(pool: Pool, endpoint: Endpoint, call: Call, timeouts: Timeouts)
             f"{url} accepts connections but does not answer: is the server still loading?"
         ) from error
     except TimeoutError as error:
-        raise ConnectFailed(f"{url} did not come to an end within {limit_s:g} s: check --url") from error
+        raise ConnectFailed(f"{url} did not come to an end within {limit_s:g} s: check the URL") from error
     if document.status >= 400:
         raise http_error(endpoint, url, document.status, document.body)
     if document.status >= 300:

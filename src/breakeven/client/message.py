@@ -47,7 +47,7 @@ class ReplyMessage:
         try:
             self._parser.feed_data(read)
         except httptools.HttpParserUpgrade:
-            self.error = ProtocolError("the server switched to another protocol: check --url")
+            self.error = ProtocolError("the server switched to another protocol: check the URL")
         except httptools.HttpParserError as error:
             self._parse_error(error, read)
         if self.status is None:
@@ -114,4 +114,4 @@ class ReplyMessage:
     def _bound_head(self, n_bytes: int) -> None:
         self._head_bytes += n_bytes
         if self._head_bytes > MAX_HEAD_BYTES:
-            self.error = ProtocolError("the server sent headers without end: check --url")
+            self.error = ProtocolError("the server sent headers without end: check the URL")

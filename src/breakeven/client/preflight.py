@@ -37,12 +37,12 @@ async def list_served(pool: Pool, endpoint: Endpoint) -> tuple[str, ...]:
     """Ids of the models at GET /v1/models. Raises ProtocolError if that is no list of models."""
     text = await get_text(pool, endpoint, "/v1/models")
     if is_html(text.encode()):
-        raise ProtocolError(f"{endpoint.models_url} answers with a web page, not JSON: check --url")
+        raise ProtocolError(f"{endpoint.models_url} answers with a web page, not JSON: check the URL")
     value = loads(text.encode())
     entries = value.get("data", value.get("models")) if isinstance(value, dict) else value
     if not isinstance(entries, list):
         said = f"{endpoint.models_url} answers with no list of models ({text[:100]!r})"
-        raise without_key(endpoint, ProtocolError(f"{said}: check --url"))
+        raise without_key(endpoint, ProtocolError(f"{said}: check the URL"))
     names = (_name(entry) for entry in entries)
     return tuple(dict.fromkeys(name for name in names if isinstance(name, str) and name))
 
@@ -67,6 +67,6 @@ def _choose(named: str | None, models: tuple[str, ...]) -> str:
 def _without_list(endpoint: Endpoint) -> Endpoint:
     if endpoint.model is None:
         raise UsageError(
-            f"{endpoint.models_url} does not exist: check --url, or name the model with --model NAME"
+            f"{endpoint.models_url} does not exist: check the URL, or name the model with --model NAME"
         )
     return endpoint

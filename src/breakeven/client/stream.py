@@ -90,14 +90,14 @@ class ReplyStream:
         if self._document is not None:
             self._document += body
             if len(self._document) > MAX_DOCUMENT_BYTES:
-                raise ProtocolError(f"{self._url} answers with a body without end: check --url")
+                raise ProtocolError(f"{self._url} answers with a body without end: check the URL")
 
     def _close_document(self) -> None:
         if not self._succeeded:
             return
         if is_html(self.document):
             raise ProtocolError(
-                f"{self._url} answers with a web page ({detail_of(self.document)!r}): check --url"
+                f"{self._url} answers with a web page ({detail_of(self.document)!r}): check the URL"
             )
         value = loads(self.document)
         message = error_in(value)
@@ -106,7 +106,7 @@ class ReplyStream:
         if isinstance(value, dict) and value.get("choices"):
             raise ProtocolError(IGNORED_STREAM)
         raise ProtocolError(
-            f"{self._url} answers with no event stream ({detail_of(self.document)[:200]!r}): check --url"
+            f"{self._url} answers with no event stream ({detail_of(self.document)[:200]!r}): check the URL"
         )
 
     def _flush(self, read_ns: int, read_id: int) -> None:
@@ -126,7 +126,7 @@ class ReplyStream:
         if self.reader.chunks == 0:
             kind = self._headers.get("content-type", "no content type")
             raise ProtocolError(
-                f"{self._url} answers {self.status} without a single chunk ({kind}): check --url and --api"
+                f"{self._url} answers {self.status} without a single chunk ({kind}): check the URL and --api"
             )
         raise StreamError(
             "the stream ended with neither finish_reason nor [DONE]: the server gave up; see its log"

@@ -24,6 +24,10 @@ from breakeven.trace.typed import check_types
 
 FILE = "calibration.json"
 VERSION = 1
+_MOST_MS = 1e9
+"""Eleven days: what is counted from times up to it stays finite."""
+_MOST_POINTS = 1000
+_MOST_BYTES = 50_000_000
 MOE_BOUND = (
     "for a mixture of experts the curve is an upper bound of the cost of verification: different sequences "
     "share fewer experts than neighbouring tokens of one text"
@@ -93,6 +97,8 @@ def load_calibration(path: Path) -> Calibration:
     The fit in the file is for readers; it is made again from the points.
     """
     file = path / FILE if path.is_dir() else path
+    if file.exists() and (not file.is_file() or file.stat().st_size > _MOST_BYTES):
+        raise UsageError(f"{file} is no calibration: {MEASURE_AGAIN}")
     try:
         value = orjson.loads(file.read_bytes())
     except OSError as error:
@@ -101,6 +107,8 @@ def load_calibration(path: Path) -> Calibration:
         raise UsageError(f"{file} is no JSON (line {error.lineno}): {MEASURE_AGAIN}") from error
     if not isinstance(value, Mapping) or type(value.get("version")) is not int or "points" not in value:
         raise UsageError(f"{file} is no calibration: {MEASURE_AGAIN}")
+    if value["version"] < 1:
+        raise UsageError(f"{file} has format {value['version']}, which there never was: {MEASURE_AGAIN}")
     if value["version"] > VERSION:
         raise UsageError(
             f"{file} has format {value['version']}, and this version reads up to {VERSION}: "
@@ -177,8 +185,19 @@ def _ms(seconds: float) -> float:
     return round(seconds * 1e3, 6)
 
 
-def _seconds(ms: float) -> float:
+def _seconds(ms: Any) -> float:
+    """Raises TypeError for what is no number, and ValueError for one out of range."""
+    if isinstance(ms, bool) or not isinstance(ms, int | float):
+        raise TypeError(f"{str(ms)[:60]!r} is no time in ms")
+    if not ms <= _MOST_MS:
+        raise ValueError(f"a time of {ms:g} ms")
     return round(ms / 1e3, 9)
+
+
+def _texts(value: Any) -> tuple[str, ...]:
+    if not isinstance(value, list):
+        raise TypeError(f"{str(value)[:60]!r} is no list of sentences")
+    return tuple(value)
 
 
 def _fit_to_json(curve: Curve) -> dict[str, Any]:
@@ -201,6 +220,8 @@ def _fit_to_json(curve: Curve) -> dict[str, Any]:
 
 
 def _calibration(value: Mapping[str, Any]) -> Calibration:
+    if len(value["points"]) > _MOST_POINTS:
+        raise ValueError(f"{len(value['points'])} points")
     points = tuple(_point(one) for one in value["points"])
     for a, b in pairwise(points):
         if b.concurrency <= a.concurrency:
@@ -218,7 +239,7 @@ def _calibration(value: Mapping[str, Any]) -> Calibration:
             moe=value["moe"],
             points=points,
             complete=value["complete"],
-            notes=tuple(value["notes"]),
+            notes=_texts(value["notes"]),
             version=value["version"],
         )
     )
@@ -248,9 +269,11 @@ def _times(value: Mapping[str, Any]) -> CurvePoint:
             requests=value["requests"],
             errors=value["errors"],
             context_tokens=value["context_tokens"],
-            reasons=tuple(value["reasons"]),
+            reasons=_texts(value["reasons"]),
         )
     )
     if not 0 < point.low_s <= point.step_s <= point.high_s:
         raise ValueError(f"the point at concurrency {point.concurrency} has times out of order")
+    if min(point.n, point.requests, point.errors, point.context_tokens or 0) < 0:
+        raise ValueError(f"the point at concurrency {point.concurrency} counts less than nothing")
     return point

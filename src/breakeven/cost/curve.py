@@ -133,7 +133,8 @@ class Curve:
         """A step that carries `tokens` in steps of `base`, with its interval.
 
         The errors of the corners that the two steps lie between count as independent, and add in quadrature;
-        one that both steps share counts by the difference it makes (to first order, as for any ratio).
+        one that both steps share counts by the difference it makes (to first order, as for any ratio). As no
+        step takes less time for more tokens, the interval ends at 1.
         """
         if tokens == base:
             return 1.0, 1.0, 1.0
@@ -146,7 +147,10 @@ class Curve:
             ends = by * (corner.low - corner.estimate), by * (corner.high - corner.estimate)
             below, above = math.hypot(below, min(ends)), math.hypot(above, max(ends))
         ratio = step_s / base_s
-        return ratio, ratio * max(1 - below, 0.0), ratio * (1 + above)
+        low, high = ratio * max(1 - below, 0.0), ratio * (1 + above)
+        if tokens > base:
+            return ratio, max(low, min(ratio, 1.0)), high
+        return ratio, low, min(high, max(ratio, 1.0))
 
     def falls(self) -> tuple[tuple[CurvePoint, CurvePoint], ...]:
         """Neighbouring points of which the second took less time; empty if the curve only rises."""

@@ -26,7 +26,7 @@ def geometry_from_json(value: dict[str, Any], where: str) -> Geometry:
     unknown = sorted(set(value) - _KEYS)
     if unknown:
         raise UsageError(
-            f"{where} has {unknown[0]!r}, which no geometry has: it knows {', '.join(sorted(_KEYS))}"
+            f"{where} has {unknown[0][:40]!r}, which no geometry has: it knows {', '.join(sorted(_KEYS))}"
         )
     fields = Fields(value, where)
     layers = fields.count("layers")
@@ -112,7 +112,7 @@ def _precisions(found: Fields | None) -> Precisions:
         return Precisions()
     unknown = sorted(set(found.values) - set(PARTS))
     if unknown:
-        raise UsageError(f"{found.where} has {unknown[0]!r}: it knows {', '.join(PARTS)}")
+        raise UsageError(f"{found.where} has {unknown[0][:40]!r}: it knows {', '.join(PARTS)}")
     return Precisions(**{part: _precision(found, part) for part in found.values})
 
 

@@ -46,7 +46,7 @@ def geometry_from_gguf(path: Path) -> Geometry:
     arch = Fields(header.metadata, str(path)).text("general.architecture")
     if arch not in KNOWN:
         raise UsageError(
-            f"{path} has the architecture {arch[:60]!r}, which is not known here: "
+            f"{path} has the architecture {arch[:40]!r}, which is not known here: "
             f"known are {', '.join(KNOWN)}. {BY_HAND}"
         )
     prefix = f"{arch}."
@@ -183,6 +183,8 @@ def _joined(path: Path) -> Header:
     if split is None:
         return header
     parts = [_SPLIT.sub(f"-{n:05d}-of-{split[1]}.gguf", path.name) for n in range(1, int(split[1]) + 1)]
+    if path.name not in parts:
+        raise UsageError(f"{path} is named as part of {split[1]}, which it is not: fetch all parts again")
     missing = [name for name in parts if not (path.parent / name).is_file()]
     if missing:
         raise UsageError(

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import math
+import zipfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,6 +30,8 @@ STANDARD_ERRORS = 2
 (Student's t with one degree of freedom less than there are sequences)."""
 _SURELY_ASLEEP = 1e-12
 """Least share of experts asleep, so that its logarithm is finite; it has next to no weight in the fit."""
+_MOST_BYTES = 2_000_000_000
+"""Of a file's arrays when unpacked: a million tokens, 60 layers and 8 experts take as much."""
 _RECORD = "type  breakeven models routing MODEL --out FILE.npz"
 
 Array = NDArray[np.float64]
@@ -253,23 +256,40 @@ def save_routing(trace: RoutingTrace, path: Path) -> None:
         write_atomically(path, write)
 
 
+def _check_unpacked(path: Path) -> None:
+    """Raises ValueError for arrays larger than any trace: a few kilobytes may unpack to any size."""
+    with zipfile.ZipFile(path) as archive:
+        if sum(entry.file_size for entry in archive.infolist()) > _MOST_BYTES:
+            raise ValueError("too large")
+
+
 def load_routing(path: Path) -> RoutingTrace:
     """What `save_routing` wrote. Raises UsageError for anything else."""
+    if path.exists() and not (path.is_file() or path.is_dir()):
+        raise UsageError(f"{path} is no regular file: {_RECORD}")
     try:
+        _check_unpacked(path)
         with np.load(path, allow_pickle=False) as arrays:
             about = json.loads(str(arrays["about"]))
-            experts, lengths = arrays["experts"], tuple(arrays["lengths"].astype(np.int64).tolist())
+            experts, lengths = arrays["experts"], arrays["lengths"]
         version = about["version"]
     except OSError as error:
         raise UsageError(f"cannot read {path} ({error.strerror or error}): {_RECORD}") from error
     except Exception as error:  # numpy, zipfile, zlib and tokenize each raise their own on damaged bytes
         raise UsageError(f"{path} is no trace of routing: {_RECORD}") from error
-    if not isinstance(version, int) or version > VERSION:
+    if type(version) is not int or not 1 <= version <= VERSION:
         raise UsageError(
             f"{path} has format {version}, and this version reads up to {VERSION}: "
             "type  pip install -U breakeven"
         )
     try:
-        return RoutingTrace(experts, lengths, about["count"], about["model"], about["random_router"])
+        if not np.issubdtype(lengths.dtype, np.integer):
+            raise TypeError("lengths are no whole numbers")
+        counts = tuple(lengths.tolist())
+        trace = RoutingTrace(experts, counts, about["count"], about["model"], about["random_router"])
+        for name, kind in (("count", int), ("model", str), ("random_router", bool)):
+            if type(about[name]) is not kind:
+                raise TypeError(f"{name} is {about[name]!r:.60}")
+        return trace
     except (KeyError, TypeError, ValueError, UsageError) as error:
         raise UsageError(f"{path} is damaged ({error}): {_RECORD}") from error

@@ -51,7 +51,10 @@ class StepCost(Protocol):
         """Of the target model alone: what a drafter adds is not in it (see drafting.py)."""
 
     def relative(self, step: Step, base: Step) -> Interval:
-        """seconds(step) / seconds(base), with the error of the ratio: errors that both share cancel."""
+        """seconds(step) / seconds(base), with the error of the ratio: errors that both share cancel.
+
+        At least 1, its low end too, for a step with more tokens that is otherwise the same.
+        """
 
     def parts(self, step: Step) -> Mapping[str, float]:
         """Seconds by part, which sum to `seconds(step).estimate`."""

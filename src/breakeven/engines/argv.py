@@ -126,9 +126,11 @@ def port_number(text: str, name: str) -> int:
 
 
 def version_numbers(version: str | None) -> tuple[int, ...] | None:
-    """(0, 9, 2) for 0.9.2.dev140+g8b6e1d; None for no version, or one without numbers."""
+    """(0, 9, 2) for 0.9.2.dev140+g8b6e1d; None for no version, or one that counts none, as of a build that
+    does not know its own: b0-unknown."""
     release = (version or "").partition("+")[0].lstrip("vb")
-    return tuple(int(number) for number in _NUMBERS.findall(release)[:3]) or None
+    numbers = tuple(int(number) for number in _NUMBERS.findall(release)[:3])
+    return numbers if any(numbers) else None
 
 
 def is_older(version: str | None, than: tuple[int, ...]) -> bool:

@@ -20,15 +20,20 @@ REUSE = (0.0, 0.3)
 tokens of real text share beyond chance (see cost/coverage.py). A slowdown is explained with the dearer half
 of what is possible, so that what stays unexplained does not come from an optimistic model."""
 MOST_K = 1000
+NO_COST = (
+    "what verifying costs is not known: type  --calibration FOLDER  with what `breakeven calibrate` measured "
+    "of the baseline, or  --model X --hardware Y [--tp N]  such as  --model llama-3.1-8b --hardware h100-sxm"
+)
 
 
 @dataclass(frozen=True)
 class Case:
     """Raises UsageError for what cannot be."""
 
-    model: str
-    geometry: Geometry
-    hardware: Hardware
+    model: str | None
+    geometry: Geometry | None
+    hardware: Hardware | None
+    """None, as `geometry`, where `measured` tells the cost of a step: what needs them is left out."""
     k: int
     """The window: most tokens of a draft."""
     method: str
@@ -49,6 +54,10 @@ class Case:
     """By the server's own concurrency curve; without it, the cost of verifying is modelled."""
     doubts: tuple[str, ...] = ()
     """What qualifies `measured`, each a sentence."""
+    confounders: tuple[str, ...] = ()
+    """What differs between the two measurements beside speculation, or disturbed them, each a sentence."""
+    refused: str | None = None
+    """Why no verdict may be given of the observations (see verdict.judge), a sentence; None where it may."""
 
     def __post_init__(self) -> None:
         if not 1 <= self.k <= MOST_K:
@@ -61,7 +70,8 @@ class Case:
         for one in self.observations:
             self._check(one)
         self._check_profile()
-        self.modelled.parts(self.plain_step)  # raises for what cannot be modelled
+        if self.is_modelled or self.measured is None:
+            self.modelled.parts(self.plain_step)  # raises for what cannot be modelled
 
     def _check(self, one: Observation) -> None:
         for seconds in (one.baseline_tpot_s, one.candidate_tpot_s):
@@ -95,9 +105,16 @@ class Case:
         """One in which every sequence verifies `drafted` drafted tokens."""
         return Step(1 + drafted, self.sequences, self.context_tokens)
 
+    @property
+    def is_modelled(self) -> bool:
+        """Whether both model and hardware are known."""
+        return self.geometry is not None and self.hardware is not None
+
     @cached_property
     def modelled(self) -> Modelled:
-        """With the least reuse, so the most that experts can cost."""
+        """With the least reuse, so the most that experts can cost. Raises UsageError unless is_modelled."""
+        if self.geometry is None or self.hardware is None:
+            raise UsageError(NO_COST)
         return Modelled(self.geometry, self.hardware, self.tp, self.ep, reuse=self.reuse[0])
 
     @cached_property
@@ -105,8 +122,10 @@ class Case:
         return replace(self.modelled, reuse=self.reuse[1])
 
     @property
-    def device(self) -> str:
+    def device(self) -> str | None:
         """The hardware in words, such as `8 × rtx-pro-6000-ws (PCIe Gen5 x16)`."""
+        if self.hardware is None:
+            return None
         if self.tp == 1:
             return self.hardware.name
         link = f" ({self.hardware.link.kind})" if self.hardware.link else ""

@@ -12,9 +12,10 @@ from breakeven.cost.attention import Latent
 from breakeven.cost.drafting import drafting_cost
 from breakeven.cost.step import Step
 from breakeven.explain.case import Case
+from breakeven.explain.explained import ANY, is_within_error
 from breakeven.explain.records import Explained, Finding
 from breakeven.explain.waterfall import ALL_REDUCE
-from breakeven.units import share, size
+from breakeven.units import ratio, share, size
 
 LOOKUP_METHODS = ("ngram", "ngram_gpu")
 """Of vLLM, those with prompt_lookup_max."""
@@ -24,6 +25,8 @@ ASYNC_METHODS = ("eagle", "eagle3", "mtp", "ngram_gpu")
 """With which vLLM keeps async scheduling by default: vllm#31998, vllm#29184."""
 FAR_APART = 1.1
 """Plain steps of one server and model at one concurrency, slowest / fastest, that need a reason."""
+MOST_CONTEXT = 1_000_000
+"""Tokens that a request has: a difference that takes more is not of context."""
 SLOWER_THAN_CURVE = 1.2
 """A profiled AllReduce against the measured curve."""
 
@@ -39,8 +42,8 @@ def findings(case: Case, explained: Sequence[Explained]) -> tuple[Finding, ...]:
 
 def weights_do_not_fit(case: Case, explained: Sequence[Explained]) -> Finding | None:
     """Weights larger than the memory of all devices: some are streamed from elsewhere at each step."""
-    have, need = memory_bytes(case), case.geometry.weight_bytes()
-    if have is None or need <= have:
+    have, need = memory_bytes(case), weight_bytes(case)
+    if have is None or need is None or need <= have:
         return None
     return Finding(
         "weights_do_not_fit",
@@ -58,20 +61,49 @@ def verification_too_dear(case: Case, explained: Sequence[Explained]) -> Finding
     losing = [one for one in explained if one.outcome in ("slower", "either") and one.observed_speedup < 1]
     if not losing:
         return None
-    sure = all(one.outcome == "slower" for one in losing)
+    slower = all(one.outcome == "slower" for one in losing)
+    sure = slower and (case.measured is not None or not any(map(is_within_error, losing)))
     names = ", ".join(one.observation.name for one in losing)
     worst = max(losing, key=lambda one: one.verify_s.high / one.observation.baseline_tpot_s)
     plain, drafted = worst.observation.baseline_tpot_s, case.draft_tokens(worst.observation)
     low, high = worst.verify_s.low / plain, worst.verify_s.high / plain
     return Finding(
         "verification_too_dear",
-        "Verifying costs more than the accepted tokens save" + ("" if sure else ", perhaps"),
+        "Verifying costs more than the accepted tokens save" + ("" if slower else ", perhaps"),
         f"{names}: verifying {drafted:g} tokens costs {low:.2f} to {high:.2f} plain steps, so a drafted step "
-        f"pays from an acceptance rate of {share(low / drafted)} to {share(high / drafted)}",
+        f"pays {_paying_rates(low / drafted, high / drafted)}",
         "high" if sure else "medium",
         *_what_pays(case),
         (worst.verify_s.low, worst.verify_s.high),
     )
+
+
+def faster_than_free(case: Case, explained: Sequence[Explained]) -> Finding | None:
+    """Faster than if verifying took no time at all: no cost of a step explains that."""
+    beyond = [one for one in explained if one.observed_speedup > _most_speedup(case, one)]
+    if not beyond:
+        return None
+    said = ", ".join(
+        f"{one.observation.name} {ratio(one.observed_speedup)} of {ratio(_most_speedup(case, one))}"
+        for one in beyond
+    )
+    return Finding(
+        "faster_than_free",
+        "The two speeds differ by more than speculation",
+        f"Even if verifying took no time, accepted tokens could not make it so much faster: {said} at most. "
+        "The window, the acceptance or the draft share are not the candidate's, or its plain steps are "
+        "faster than the baseline's",
+        "high",
+        "breakeven compare BASELINE_RUN CANDIDATE_RUN",
+        "See what it names as different between the two, and whether the machine was as idle for both.",
+    )
+
+
+def _most_speedup(case: Case, one: Explained) -> float:
+    """1 + f·n·a, with the greatest draft share and acceptance that are possible: verifying is free."""
+    seen = one.observation
+    (_, rate), (_, drafting) = seen.acceptance_rate or ANY, seen.draft_share or ANY
+    return 1 + drafting * case.draft_tokens(seen) * rate
 
 
 def async_scheduling(case: Case, explained: Sequence[Explained]) -> Finding | None:
@@ -112,8 +144,10 @@ def cuda_graphs(case: Case, explained: Sequence[Explained]) -> Finding | None:
 
 def mla_prefill(case: Case, explained: Sequence[Explained]) -> Finding | None:
     """A backend of latent attention that decodes one token per sequence verifies blocks as prefills."""
-    attention = case.geometry.attention
-    if not _is_slow_vllm(case, explained) or not isinstance(attention, Latent):
+    if not case.is_modelled or not _is_slow_vllm(case, explained):
+        return None
+    attention = case.modelled.geometry.attention
+    if not isinstance(attention, Latent):
         return None
     at_context = _expansion_s(case, attention, case.context_tokens)
     known = (
@@ -180,13 +214,11 @@ def steps_unlike(case: Case, explained: Sequence[Explained]) -> Finding | None:
     apart_s = slow.baseline_tpot_s - fast.baseline_tpot_s
     if slow.baseline_tpot_s / fast.baseline_tpot_s < FAR_APART:
         return None
-    per_token_s = case.modelled.parts(Step(1, case.sequences, 1000))["kv"] / 1000
-    context = f"takes {apart_s / per_token_s:,.0f} tokens of context" if per_token_s else "no context does"
     return Finding(
         "steps_unlike",
         "The speeds hold more than decode steps",
         f"A plain step is the same work for every prompt but for its context; {slow.name} took "
-        f"{apart_s * 1e3:.1f} ms longer than {fast.name} without speculation, which {context}. "
+        f"{apart_s * 1e3:.1f} ms longer than {fast.name} without speculation{_context_for(case, apart_s)}. "
         "Prefill within the time, tokens counted otherwise, or a busy machine would do it",
         "medium",
         "breakeven measure --url URL --prompts PROMPTS",
@@ -196,10 +228,13 @@ def steps_unlike(case: Case, explained: Sequence[Explained]) -> Finding | None:
 
 def slow_all_reduce(case: Case, explained: Sequence[Explained]) -> Finding | None:
     """Of the baseline: no cause of the slowdown, but time to win with or without speculation."""
-    link, profiled = case.hardware.link, case.profiled_s.get(ALL_REDUCE)
-    if case.tp == 1 or link is None or case.tp not in link.all_reduce_us:
+    if not case.is_modelled or case.tp == 1:
         return None
-    calls, best = case.geometry.all_reduce_calls(), case.modelled.parts(case.plain_step)[ALL_REDUCE]
+    link, geometry = case.modelled.hardware.link, case.modelled.geometry
+    if link is None or case.tp not in link.all_reduce_us:
+        return None
+    calls, best = geometry.all_reduce_calls(), case.modelled.parts(case.plain_step)[ALL_REDUCE]
+    profiled = case.profiled_s.get(ALL_REDUCE)
     each = f"{calls} calls a step at {best / calls * 1e6:.0f} µs on the measured curve: {best * 1e3:.1f} ms"
     if profiled is None:
         said, excess = f"{each}. What they take on this server was not profiled", None
@@ -213,7 +248,7 @@ def slow_all_reduce(case: Case, explained: Sequence[Explained]) -> Finding | Non
         "A hint for the baseline: AllReduce",
         f"{said}. A slow one makes every step longer, with speculation and without",
         "low",
-        f"all_reduce_perf -b {case.geometry.all_reduce_bytes(1):.0f} -e 131072 -f 2 -g {case.tp}",
+        f"all_reduce_perf -b {geometry.all_reduce_bytes(1):.0f} -e 131072 -f 2 -g {case.tp}",
         f"See, by nccl-tests, whether it takes {best / calls * 1e6:.0f} µs at this size, and what "
         "NCCL_P2P_LEVEL, NCCL_PROTO and NCCL_ALGO change.",
         excess,
@@ -223,6 +258,7 @@ def slow_all_reduce(case: Case, explained: Sequence[Explained]) -> Finding | Non
 CAUSES: tuple[Cause, ...] = (
     weights_do_not_fit,
     verification_too_dear,
+    faster_than_free,
     async_scheduling,
     cuda_graphs,
     mla_prefill,
@@ -234,16 +270,44 @@ CAUSES: tuple[Cause, ...] = (
 
 
 def memory_bytes(case: Case) -> float | None:
-    """Of all devices; None where the data sheet does not say."""
-    return None if case.hardware.memory_gib is None else case.tp * case.hardware.memory_gib * 2**30
+    """Of all devices; None where the data sheet does not say, or the device is not known."""
+    each = None if case.hardware is None else case.hardware.memory_gib
+    return None if each is None else case.tp * each * 2**30
+
+
+def weight_bytes(case: Case) -> int | None:
+    """None where the model is not known."""
+    return None if case.geometry is None else case.geometry.weight_bytes()
+
+
+def _context_for(case: Case, seconds: float) -> str:
+    """How much context would take so long to read, where a request may have that."""
+    if not case.is_modelled:
+        return ""
+    per_token_s = case.modelled.parts(Step(1, case.sequences, 1000))["kv"] / 1000
+    if seconds > MOST_CONTEXT * per_token_s:
+        return ", which context cannot explain"
+    return f", which takes {seconds / per_token_s:,.0f} tokens of context"
 
 
 def _what_pays(case: Case) -> tuple[str, str]:
     """Command and check that tell which window would do better, or what a trained head must reach."""
     if _is_lookup(case):
         return "breakeven replay BASELINE_RUN --sweep", "See which window or n-gram is accepted more often."
-    where = f"--model {case.model} --hardware {case.hardware.name} --tp {case.tp}"
-    return f"breakeven forecast {where}", "See which window needs no more acceptance than the head has."
+    check = "See which window needs no more acceptance than the head has."
+    if case.measured is not None:
+        return "breakeven forecast BASELINE_RUN --calibration FOLDER", check
+    name, device = case.model, case.modelled.hardware.name
+    return f"breakeven forecast --model {name} --hardware {device} --tp {case.tp}", check
+
+
+def _paying_rates(low: float, high: float) -> str:
+    """From which acceptance rate, at least and at most."""
+    if low > 1:
+        return "at no acceptance rate"
+    if high > 1:
+        return f"at best from an acceptance rate of {share(low)}, at worst at none"
+    return f"from an acceptance rate of {share(low)} to {share(high)}"
 
 
 def _is_lookup(case: Case) -> bool:
@@ -269,5 +333,6 @@ def _expansion_s(case: Case, attention: Latent, context: float) -> float:
     2 · context · kv_rank · heads · (nope_dim + v_dim) operations, as the weights of kv_b_proj.
     """
     flops = 2 * context * attention.kv_rank * attention.heads * (attention.nope_dim + attention.v_dim)
-    peak = (case.hardware.bf16_tflops or 0) * 1e12 * case.modelled.efficiency.arithmetic
-    return case.sequences * case.geometry.layers * flops / (case.tp * peak)
+    model = case.modelled
+    peak = (model.hardware.bf16_tflops or 0) * 1e12 * model.efficiency.arithmetic
+    return case.sequences * model.geometry.layers * flops / (case.tp * peak)

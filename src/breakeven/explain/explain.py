@@ -8,7 +8,7 @@ from breakeven.cost.modelled import INCREMENT_ERROR
 from breakeven.cost.step import StepCost
 from breakeven.explain.case import Case
 from breakeven.explain.causes import findings
-from breakeven.explain.explained import explain_one
+from breakeven.explain.explained import explain_one, is_within_error
 from breakeven.explain.records import Explained, Explanation
 from breakeven.explain.ruled_out import ruled_out
 from breakeven.explain.unknown import unknown
@@ -33,14 +33,16 @@ def explain(case: Case) -> Explanation:
         method=case.method,
         engine=" ".join(filter(None, (case.engine, case.engine_version))) or None,
         explained=explained,
-        ruled_out=ruled_out(case, explained),
-        findings=findings(case, explained),
+        ruled_out=() if case.refused else ruled_out(case, explained),
+        findings=() if case.refused else findings(case, explained),
         unknown=unknown(case),
         warnings=tuple(_warnings(case, explained)),
+        refused=case.refused,
     )
 
 
 def _warnings(case: Case, explained: tuple[Explained, ...]) -> Iterator[str]:
+    yield from case.confounders
     if case.sequences > 1:
         yield (
             f"{case.sequences} sequences per step: a request that ends early leaves a smaller batch, "
@@ -65,16 +67,6 @@ def _curve_warnings(case: Case, measured: StepCost) -> Iterator[str]:
             )
 
 
-def _is_within_error(one: Explained) -> bool:
-    """Whether the outcome predicted would be another if verifying took INCREMENT_ERROR more or less."""
-    bounds, plain_s = one.break_even_verify, one.observation.baseline_tpot_s
-    if bounds is None or one.outcome not in ("faster", "slower"):
-        return False
-    if one.outcome == "faster":
-        return (1 + INCREMENT_ERROR) * one.verify_s.high >= bounds[0] * plain_s
-    return (1 - INCREMENT_ERROR) * one.verify_s.low <= bounds[1] * plain_s
-
-
 def _model_warnings(case: Case, explained: tuple[Explained, ...]) -> Iterator[str]:
     modelled_s = sum(case.modelled.parts(case.plain_step).values())
     for one in explained:
@@ -96,7 +88,7 @@ def _model_warnings(case: Case, explained: tuple[Explained, ...]) -> Iterator[st
                 f"{name}: the model explains {share(1 - rest_s / plain_s)} of the plain step only: are "
                 "--model, --hardware, --tp and --context right?"
             )
-    if names := [one.observation.name for one in explained if _is_within_error(one)]:
+    if names := [one.observation.name for one in explained if is_within_error(one)]:
         yield (
             f"{', '.join(names)}: what is predicted holds for the model as it is, and not if it errs by "
             f"{share(INCREMENT_ERROR)} in what verifying adds: type  breakeven calibrate URL  on the "

@@ -10,6 +10,7 @@ T is the baseline's TPOT, V is modelled, and d is what neither explains.
 
 from __future__ import annotations
 
+from breakeven.cost.modelled import INCREMENT_ERROR
 from breakeven.explain.case import Case
 from breakeven.explain.records import Explained, Observation, Prediction
 from breakeven.explain.waterfall import verify_cost, waterfall
@@ -73,6 +74,17 @@ def left_over(one: Observation, drafted: float, draft_share: float, rate: float,
     """d, in seconds per step, where all else is known."""
     step_s = one.candidate_tpot_s * (1 + draft_share * drafted * rate)
     return step_s - one.baseline_tpot_s - draft_share * verify_s
+
+
+def is_within_error(one: Explained) -> bool:
+    """Whether the outcome predicted would be another if verifying took INCREMENT_ERROR more or less than
+    modelled; never where nothing decides the outcome."""
+    bounds, plain_s = one.break_even_verify, one.observation.baseline_tpot_s
+    if bounds is None or one.outcome not in ("faster", "slower"):
+        return False
+    if one.outcome == "faster":
+        return (1 + INCREMENT_ERROR) * one.verify_s.high >= bounds[0] * plain_s
+    return (1 - INCREMENT_ERROR) * one.verify_s.low <= bounds[1] * plain_s
 
 
 def needed_verify_s(one: Observation, drafted: float) -> float:

@@ -75,6 +75,15 @@ class Explained:
             return "faster"
         return "slower" if all(speedup.high < 1 for speedup in drafting) else "either"
 
+    @property
+    def against_model(self) -> Literal["faster", "slower", "within"]:
+        """What was observed beside all that the model allows: steps took less time than the cheapest that is
+        possible, more than the dearest, or neither."""
+        least, most = self.unexplained_s
+        if least > 0:
+            return "slower"
+        return "faster" if most < 0 else "within"
+
 
 def mean_parts(explained: Sequence[Explained]) -> tuple[Part, ...]:
     """The waterfall of the mean plain step of several observations, part by part."""
@@ -114,8 +123,9 @@ class Finding:
 class Explanation:
     """Findings are ranked, most telling first."""
 
-    model: str
-    hardware: str
+    model: str | None
+    hardware: str | None
+    """None, as `model`, where a calibration alone tells the cost of a step."""
     k: int
     method: str
     engine: str | None
@@ -126,6 +136,8 @@ class Explanation:
     unknown: Mapping[str, str] = field(default_factory=dict)
     """By input that is not known: which measurement would settle it."""
     warnings: tuple[str, ...] = ()
+    refused: str | None = None
+    """Why nothing is concluded from the two speeds, a sentence; there are no findings then."""
 
     @property
     def waterfall(self) -> tuple[Part, ...]:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+from breakeven.cost.modelled import INCREMENT_ERROR
 from breakeven.explain.case import Case
-from breakeven.explain.causes import memory_bytes
-from breakeven.explain.explained import needed_verify_s
+from breakeven.explain.causes import memory_bytes, weight_bytes
+from breakeven.explain.explained import is_within_error, needed_verify_s
 from breakeven.explain.records import Explained, Finding
 from breakeven.explain.waterfall import EXPERTS, distinct_range
 from breakeven.units import between, share, size
@@ -24,7 +25,7 @@ def ruled_out(case: Case, explained: Sequence[Explained]) -> tuple[Finding, ...]
 
 def distinct_experts_alone(case: Case, slower: Sequence[Explained]) -> Finding | None:
     """The experts that verified tokens wake beyond those of one token, as the only cause."""
-    experts = case.geometry.experts
+    experts = None if case.geometry is None else case.geometry.experts
     if experts is None or any(one.verify_s.high >= _needed(case, one) for one in slower):
         return None
     one = min(slower, key=lambda one: _needed(case, one) / one.verify_s.high)
@@ -41,7 +42,7 @@ def distinct_experts_alone(case: Case, slower: Sequence[Explained]) -> Finding |
         f"{between(one.verify_s.low / plain, one.verify_s.high / plain)} plain steps and breaks even at "
         f"{_break_even(slower)}. As the only cause it would need {_needed(case, one) * 1e3:.1f} ms in "
         f"every step of {one.observation.name}, the nearest; it takes {one.verify_s.high * 1e3:.1f} at most",
-        "high",
+        "high" if _most_s(case, one) < _needed(case, one) else "medium",
         *_measured_bound(case, drafted),
         None if added is None else (added.low, added.high),
     )
@@ -49,17 +50,19 @@ def distinct_experts_alone(case: Case, slower: Sequence[Explained]) -> Finding |
 
 def weights_over_the_link(case: Case, slower: Sequence[Explained]) -> Finding | None:
     """Weights that cross PCIe, or whatever joins the devices, at each step."""
-    have, need = memory_bytes(case), case.geometry.weight_bytes()
-    link = case.hardware.link
-    if case.tp == 1 or have is None or link is None or need > have:
+    have, need = memory_bytes(case), weight_bytes(case)
+    if not case.is_modelled or case.tp == 1 or have is None or need is None or need > have:
+        return None
+    link, geometry = case.modelled.hardware.link, case.modelled.geometry
+    if link is None:
         return None
     kind = "PCIe" if link.kind.startswith("PCIe") else link.kind
     return Finding(
         "weights_over_link",
         f"Weights crossing {kind}",
         f"{size(need)} of weights lie in {size(round(have))} of device memory; only activations "
-        f"cross, {size(round(case.geometry.all_reduce_bytes(1)))} per token in each of "
-        f"{case.geometry.all_reduce_calls()} calls",
+        f"cross, {size(round(geometry.all_reduce_bytes(1)))} per token in each of "
+        f"{geometry.all_reduce_calls()} calls",
         "high",
         "grep -i offload CANDIDATE.log",
         "See that no weights are named.",
@@ -80,7 +83,7 @@ def low_acceptance(case: Case, slower: Sequence[Explained]) -> Finding | None:
         "Acceptance",
         f"A drafted step pays from an acceptance rate of {share(max(enough))} even where verifying costs the "
         f"most, and at least {share(min(low for low, _ in rates))} were accepted",
-        "high",
+        "medium" if case.measured is None and any(map(is_within_error, slower)) else "high",
         "breakeven measure --url URL",
         "Measure the candidate: the acceptance of each prompt is kept.",
     )
@@ -95,6 +98,11 @@ def _measured_bound(case: Case, drafted: float) -> tuple[str, str]:
         return "", "The curve of the calibration is an upper bound for experts."
     step = f"Its step with {1 + drafted:g} sequences"
     return "breakeven calibrate URL", f"{step} is an upper bound of one that verifies {drafted:g} tokens."
+
+
+def _most_s(case: Case, one: Explained) -> float:
+    """Of verifying, with the error of a model where that tells it."""
+    return one.verify_s.high * (1 if case.measured is not None else 1 + INCREMENT_ERROR)
 
 
 def _needed(case: Case, one: Explained) -> float:

@@ -6,6 +6,9 @@ from collections.abc import Iterator
 
 from breakeven.explain.case import Case
 
+UNSEEN = "no cause is sought in"
+DEVICE = "type  --hardware Y  if there is a preset of it"
+
 
 def unknown(case: Case) -> dict[str, str]:
     """By input: what the range stands for and what to type."""
@@ -19,13 +22,17 @@ def _unknown(case: Case) -> Iterator[tuple[str, str]]:
         yield "draft_share", counts
     if any(_is_open(one.acceptance_rate) for one in case.observations):
         yield "acceptance_rate", f"of each prompt: {'the same counts give it' if no_share else counts}"
-    if not case.context_tokens:
+    if not case.context_tokens and case.is_modelled:
         yield (
             "context_tokens",
             "taken as 0: type  --context N  with the mean over steps, the prompt and half the reply",
         )
     if case.measured is None:
         yield "verify_ms", _verify_words(case)
+    if case.geometry is None:
+        yield "model", f"{UNSEEN} memory, experts, latent attention and context: type  --model X"
+    if case.hardware is None:
+        yield "hardware", f"{UNSEEN} memory, the link between devices, AllReduce and context: {DEVICE}"
 
 
 def _is_open(bounds: tuple[float, float] | None) -> bool:
@@ -43,7 +50,7 @@ def _counts(engine: str | None) -> str:
 
 
 def _verify_words(case: Case) -> str:
-    bound = ", as an upper bound for experts" if case.geometry.experts else ""
+    bound = ", as an upper bound for experts" if case.modelled.geometry.experts else ""
     return (
         "modelled: type  breakeven calibrate URL  on the baseline, without a restart, and give its file as "
         f"--calibration; a step of {case.k + 1} sequences stands for one that verifies {case.k} tokens{bound}"

@@ -34,9 +34,9 @@ def waterfall(case: Case, plain_s: float, drafted: float) -> tuple[Part, ...]:
 
 
 def _measured_step(case: Case, measured: StepCost, plain_s: float, drafted: float) -> Part:
-    """What is added has the interval of the ratio; it is never below 0, as more tokens take no less time."""
+    """What is added has the interval of the ratio."""
     ratio = measured.relative(case.step(drafted), case.plain_step)
-    added = (plain_s * max(end - 1, 0.0) for end in (ratio.estimate, ratio.low, ratio.high))
+    added = (plain_s * (end - 1) for end in (ratio.estimate, ratio.low, ratio.high))
     tokens = f"{case.step(drafted).batch_tokens:g} tokens instead of {case.sequences}"
     return Part(STEP, plain_s, Interval(*added), f"{tokens} on the concurrency curve of the calibration")
 
@@ -77,19 +77,27 @@ def least_all_reduce_s(case: Case, drafted: float) -> float:
 
     calls · 2 (n − 1)/n · more bytes / the link's rate: what a ring must send (Patarasuk and Yuan 2009).
     """
-    link = case.hardware.link
+    link = case.modelled.hardware.link
     if case.tp == 1 or link is None or link.gb_per_s is None:
         return 0.0
-    n_bytes = case.geometry.all_reduce_bytes(1) * drafted * case.sequences
-    return case.geometry.all_reduce_calls() * 2 * (case.tp - 1) / case.tp * n_bytes / (link.gb_per_s * 1e9)
+    n_bytes = case.modelled.geometry.all_reduce_bytes(1) * drafted * case.sequences
+    return (
+        case.modelled.geometry.all_reduce_calls()
+        * 2
+        * (case.tp - 1)
+        / case.tp
+        * n_bytes
+        / (link.gb_per_s * 1e9)
+    )
 
 
 def distinct_range(case: Case, drafted: float) -> tuple[float, float]:
     """Distinct experts of one layer that `drafted` tokens and one more wake, at the most and least reuse."""
-    if case.geometry.experts is None:
+    experts = None if case.geometry is None else case.geometry.experts
+    if experts is None:
         return 0.0, 0.0
     few, many = (
-        distinct_experts(case.geometry.experts, 1 + drafted, case.sequences, reuse)
+        distinct_experts(experts, 1 + drafted, case.sequences, reuse)
         for reuse in (case.reuse[1], case.reuse[0])
     )
     return few, many
@@ -101,7 +109,7 @@ def source_of(case: Case, name: str, drafted: float) -> str:
         "weights": _weights_words(case),
         EXPERTS: _experts_words(case, drafted),
         "kv": f"{case.context_tokens:,.0f} tokens of context, read once however many are verified",
-        "arithmetic": f"{case.geometry.flops_per_token(case.context_tokens) / 1e9:.0f} GFLOP per token",
+        "arithmetic": f"{_gflop_per_token(case):.0f} GFLOP per token",
         ALL_REDUCE: _all_reduce_words(case, drafted),
         "overhead": "scheduling, launches and sampling of a published regression; the same for every step",
         REST: "of the measured plain step, what the other parts leave",
@@ -109,16 +117,20 @@ def source_of(case: Case, name: str, drafted: float) -> str:
     return f"plain step as profiled; {words}" if name in case.profiled_s else words
 
 
+def _gflop_per_token(case: Case) -> float:
+    return case.modelled.geometry.flops_per_token(case.context_tokens) / 1e9
+
+
 def _weights_words(case: Case) -> str:
-    n_bytes = size(round(case.geometry.bytes_read_per_step(0)))
+    n_bytes = size(round(case.modelled.geometry.bytes_read_per_step(0)))
     share = case.modelled.efficiency.weights
     devices = f"{case.tp} × " if case.tp > 1 else ""
-    rate = f"{devices}{case.hardware.bandwidth_gb_per_s:,.0f} GB/s"
+    rate = f"{devices}{case.modelled.hardware.bandwidth_gb_per_s:,.0f} GB/s"
     return f"{n_bytes} at {share:.0%} of {rate}, read once however many are verified".replace("%", " %")
 
 
 def _experts_words(case: Case, drafted: float) -> str:
-    experts = case.geometry.experts
+    experts = case.modelled.geometry.experts
     if experts is None:
         return "the model has none"
     few, many = distinct_range(case, drafted)
@@ -133,10 +145,10 @@ def _experts_words(case: Case, drafted: float) -> str:
 
 
 def _all_reduce_words(case: Case, drafted: float) -> str:
-    link = case.hardware.link
+    link = case.modelled.hardware.link
     if case.tp == 1 or link is None:
         return "one device: none"
-    geometry, tokens = case.geometry, case.step(drafted).batch_tokens
+    geometry, tokens = case.modelled.geometry, case.step(drafted).batch_tokens
     before, after = geometry.all_reduce_bytes(case.sequences), geometry.all_reduce_bytes(1) * tokens
     calls = f"{geometry.all_reduce_calls()} calls of {size(round(before))} → {size(round(after))}"
     rate = f"{link.gb_per_s:g} GB/s per device" if link.gb_per_s else "no known rate"

@@ -7,10 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from breakeven.acceptance.counters import SpecCounters
+from breakeven.cost.modelled import HIGH, LOW, Modelled
 from breakeven.cost.step import Step
 from breakeven.cost.stretches import point
 from breakeven.errors import UsageError
 from breakeven.trace.run import Run
+from breakeven.units import milliseconds
 
 SPECULATED = (
     "the record's server speculated: a lossless drafter changes no output, so acceptance on it is the same; "
@@ -48,6 +50,21 @@ def anchor_of(run: Run) -> Anchor:
     if found is None:
         raise UsageError(f"it has too few steps with all of {concurrency} in flight decoded at once")
     return Anchor(Step(1, concurrency, found.context_tokens or 0.0), found.step_s)
+
+
+def check_same_machine(model: Modelled, anchor: Anchor, whose: str, words: str) -> None:
+    """Raises UsageError for a step that the model cannot be of: what lies between would be taken for a rest
+    that no token adds to, and every draft would be verified for free. `words` say what is modelled."""
+    model_s = model.total_s(anchor.step)
+    times = anchor.seconds / model_s
+    if LOW <= times <= HIGH:
+        return
+    raise UsageError(
+        f"{whose[0].lower()}{whose[1:]} is {times:.3g} times what a model of {words} takes, {milliseconds(model_s)} ms, and "
+        f"{LOW:g} to {HIGH:g} times are to be expected: the step is of another machine or model; type  "
+        "breakeven calibrate URL  for the server that made it and then --calibration FILE, or its own "
+        "--model, --hardware and --tp; for another machine give a step measured there as --step-ms"
+    )
 
 
 def speculated(run: Run) -> bool:

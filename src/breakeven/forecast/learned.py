@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from statistics import median
 
-from breakeven.forecast.phrases import at, in_words, span, where_off
+from breakeven.forecast.phrases import at, in_words, limits, span
 from breakeven.forecast.records import Forecast, Needed
 from breakeven.interval import Interval
 from breakeven.units import between, count, ratio
@@ -13,16 +13,21 @@ GOAL = 1.5
 """Speedup that is named beside break-even for a learned drafter; one of TARGETS."""
 
 
+def learned_sentences(forecast: Forecast) -> list[str]:
+    """What it gives where its acceptance is known, else what it must reach."""
+    return given_sentences(forecast) or needed_sentences(forecast)
+
+
 def given_sentences(forecast: Forecast) -> list[str]:
     """What a drafter gives whose acceptance was given, at its best window; nothing where none was."""
     row = forecast.best_given
     if row is None:
         return []
-    cell, where = at(forecast, row), where_off(forecast, row)
-    off = f"; leave it off {where}" if where and cell.outcome == "faster" else ""
+    cell = at(forecast, row)
     return [
         f"With the acceptance given, {row.drafter} does best at k={row.settings['k']}: decoding "
-        f"{_as_fast(cell.speedup)} at concurrency {forecast.concurrency}{off}."
+        f"{_as_fast(cell.speedup)} at concurrency {forecast.concurrency}.",
+        *(limits(forecast, row) if cell.outcome == "faster" else []),
     ]
 
 
@@ -37,11 +42,12 @@ def needed_sentences(forecast: Forecast) -> list[str]:
         return []
     windows = [one for one in needed if _lengths(forecast, one.k)] or needed
     chosen = max(windows, key=lambda one: _within_reach(forecast, one))
-    lengths = chosen.acceptance_length
+    least, goal = chosen.acceptance_length[1.0], chosen.acceptance_length[GOAL]
     return [
-        f"A trained drafter ({forecast.needed_for}) that drafts {count(chosen.k, 'token')} at every step "
-        f"needs an acceptance length of {_length(lengths[1.0], chosen.k)} to break even and "
-        f"{_length(lengths[GOAL], chosen.k)} for {ratio(GOAL)}{_reached(forecast, chosen.k)}."
+        f"A trained drafter ({forecast.needed_for}) with k={chosen.k} breaks even at concurrency "
+        f"{forecast.concurrency} with an acceptance length of {_length(least, chosen.k)}.",
+        f"For {ratio(GOAL)} it needs {_length(goal, chosen.k)}.",
+        *_reached(forecast, chosen.k, len(needed)),
     ]
 
 
@@ -56,12 +62,14 @@ def _lengths(forecast: Forecast, k: int) -> list[float]:
 
 def _length(needed: Interval, k: int) -> str:
     said = f"{needed.estimate:.2f} ({needed.low:.2f} to {needed.high:.2f})"
-    return f"{said}, which no draft of {k} gives," if needed.estimate > k + 1 else said
+    return f"{said}: out of reach, as its steps give {k + 1} at most" if needed.estimate > k + 1 else said
 
 
-def _reached(forecast: Forecast, k: int) -> str:
+def _reached(forecast: Forecast, k: int, windows: int) -> list[str]:
+    """What such drafters reached elsewhere, which is why this window is named."""
     reached = _lengths(forecast, k)
     if not reached:
-        return ""
+        return []
     models = count(len({one.model for one in forecast.published if one.k == k}), "model")
-    return f"; published lengths at k={k}: {between(min(reached), max(reached))}, on {models}"
+    why = f", nearer to {ratio(GOAL)} than at another k" if windows > 1 else ""
+    return [f"Published lengths at k={k} are {between(min(reached), max(reached))}, on {models}{why}."]

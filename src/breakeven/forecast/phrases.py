@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
-from breakeven.forecast.records import Cell, Forecast, ForecastRow
+from breakeven.drafters.naming import ALWAYS, settings_words, varying
+from breakeven.forecast.alike import alike
+from breakeven.forecast.records import BreakEven, Cell, Forecast, ForecastRow
 from breakeven.interval import Interval
-from breakeven.units import ratio, share
+from breakeven.units import ratio
 
-_ALWAYS = {"k", "n", "min_n", "max_n"}
-"""Settings that are named even where they do not vary."""
+LEAST_SHARE = 5e-4
+"""A draft share below it reads as 0.0 %: whatever is drafted pays."""
 
 
 def at(forecast: Forecast, row: ForecastRow, concurrency: int | None = None) -> Cell:
@@ -18,31 +20,63 @@ def at(forecast: Forecast, row: ForecastRow, concurrency: int | None = None) -> 
     return row.cells[forecast.concurrencies.index(wanted)]
 
 
-def where_off(forecast: Forecast, row: ForecastRow) -> str | None:
-    """Above the forecast's concurrency, where the row is not sure to pay: `from concurrency 8 on`; None
-    where it always is. A curve may have bumps, beyond which it pays again: `at concurrency 2, 8`."""
+def limits(forecast: Forecast, row: ForecastRow) -> list[str]:
+    """Above the forecast's concurrency: where it is sure to pay, where undecided, where to leave it off.
+
+    One sentence; none where no higher concurrency was forecast.
+    """
     above = [c for c in forecast.concurrencies if c > forecast.concurrency]
-    off = [c for c in above if at(forecast, row, c).outcome != "faster"]
+    of = {c: at(forecast, row, c) for c in above}
+    open_, slower = ([c for c in above if of[c].outcome == one] for one in ("undecided", "slower"))
+    off = open_ + slower
     if not off:
-        return None
-    if off == above[-len(off) :]:
-        return f"from concurrency {off[0]} on"
-    return f"at concurrency {', '.join(map(str, off))}"
+        return [f"It is sure to pay up to concurrency {above[-1]}."] if above else []
+    said = [f"it is sure to pay up to concurrency {c}" for c in [c for c in above if c < min(off)][-1:]]
+    if open_:
+        said.append(
+            f"{where(open_, above)} it is undecided ({inside(of[open_[0]].speedup)}): a trial would tell"
+        )
+    if slower:
+        said.append(f"leave it off {where(slower, above)} ({inside(of[slower[0]].speedup)})")
+    sentence = "; ".join(said)
+    return [f"{sentence[0].upper()}{sentence[1:]}."]
+
+
+def where(levels: Sequence[int], above: Sequence[int]) -> str:
+    """`from concurrency 8 on` where `levels` are the last of `above`; else `at concurrency 2, 8`, as a curve
+    may have bumps beyond which it pays again."""
+    if list(levels) == list(above[-len(levels) :]):
+        return f"from concurrency {levels[0]} on"
+    return f"at concurrency {', '.join(map(str, levels))}"
 
 
 def named(row: ForecastRow, rows: Iterable[ForecastRow]) -> str:
-    """`vllm-ngram at k=3, n 2–4`, with the settings in which this drafter's `rows` differ."""
-    alike = [one.settings for one in rows if one.drafter == row.drafter]
-    shown = [
-        f"{name}={value}"
-        for name, value in row.settings.items()
-        if name not in ("min_n", "max_n")
-        and (name in _ALWAYS or any(one.get(name) != value for one in alike))
-    ]
-    low, high = row.settings.get("min_n"), row.settings.get("max_n")
-    if high is not None:
-        shown.append(f"n {high}" if low in (None, high) else f"n {low}–{high}")
-    return f"{row.drafter} at {', '.join(shown)}" if shown else row.drafter
+    """`vllm-ngram k=3 n=2–4`: window and n-grams, and the settings in which this drafter's `rows` differ."""
+    return f"{row.drafter} {settings_of(row, rows)}".rstrip()
+
+
+def settings_of(row: ForecastRow, rows: Iterable[ForecastRow]) -> str:
+    """As `named`, without the drafter."""
+    mine = [one.settings for one in rows if one.drafter == row.drafter]
+    return settings_words(row.settings, ALWAYS | varying(mine))
+
+
+def merged(rows: Sequence[ForecastRow]) -> list[tuple[ForecastRow, str]]:
+    """One row of each group of windows that came to the same, and its settings: `k=5…16 n=2–4`."""
+    return [(group[0], _of_group(group, rows)) for group in alike(rows)]
+
+
+def _of_group(group: Sequence[ForecastRow], rows: Sequence[ForecastRow]) -> str:
+    said = settings_of(group[0], rows)
+    if len(group) < 2:
+        return said
+    least, most = (f"k={row.settings['k']}" for row in (group[0], group[-1]))
+    return " ".join(f"{word}…{most[2:]}" if word == least else word for word in said.split())
+
+
+def any_share_pays(needs: BreakEven) -> bool:
+    """Whether a draft share too small to be shown would break even."""
+    return needs.draft_share is not None and needs.draft_share < LEAST_SHARE
 
 
 def span(interval: Interval) -> str:
@@ -50,14 +84,13 @@ def span(interval: Interval) -> str:
     return f"{ratio(interval.estimate)} ({ratio(interval.low)} to {ratio(interval.high)})"
 
 
-def slower(interval: Interval) -> str:
-    """`4.0 % slower (2.0 % to 6.0 %)`."""
-    most, least = share(1 - interval.low), share(1 - interval.high)
-    return f"{share(1 - interval.estimate)} slower ({least} to {most})"
+def inside(interval: Interval) -> str:
+    """The same within parentheses: `1.40×, 1.31× to 1.52×`."""
+    return f"{ratio(interval.estimate)}, {ratio(interval.low)} to {ratio(interval.high)}"
 
 
 def in_words(interval: Interval) -> str:
-    """On one side of 1 what it is, else that it is undecided."""
-    if interval.high < 1:
-        return slower(interval)
-    return span(interval) if interval.low > 1 else f"undecided at {span(interval)}"
+    """What it is where it is sure to pay; else that it is slower, or undecided."""
+    if interval.low > 1:
+        return span(interval)
+    return f"{'slower' if interval.high < 1 else 'undecided'} at {span(interval)}"

@@ -1,59 +1,55 @@
-"""What a forecast comes to, in words: which setting, how fast, where not, and what would settle or try it."""
+"""What a forecast comes to, in words: which setting, how fast, where not, and what would settle it."""
 
 from __future__ import annotations
 
 import math
-import shlex
 
-from breakeven.forecast.learned import given_sentences, needed_sentences
-from breakeven.forecast.phrases import at, in_words, named, slower, span, where_off
-from breakeven.forecast.records import Cell, Forecast, ForecastRow
+from breakeven.forecast.learned import learned_sentences
+from breakeven.forecast.phrases import any_share_pays, at, in_words, inside, limits, named, span
+from breakeven.forecast.records import Cell, Forecast, ForecastRow, outcome
 from breakeven.units import count, share
-
-_SERVERS = {
-    "vllm": "vllm serve …",
-    "sglang": "python -m sglang.launch_server …",
-    "tensorrt-llm": "trtllm-serve …",
-    "llama.cpp": "llama-server …",
-}
-"""By engine: what its flags are typed after."""
 
 
 def recommendation(forecast: Forecast) -> str:
     """Some sentences, from all that the forecast holds but its own `recommendation` and `next_commands`.
 
     A setting is called faster or slower only where its whole interval is; else it is called undecided, with
-    what would settle it. A learned drafter comes last: what it gives where its acceptance is known, else what
-    it must reach.
+    what would settle it. Of a trained drafter they speak only where there is no record.
     """
     chosen = forecast.best
     if chosen is None:
-        sentences = []
-    elif math.isnan(at(forecast, chosen).speedup.estimate):
-        sentences = ["No request of the record has a decode step, so there is nothing to speed up."]
-    elif at(forecast, chosen).outcome == "faster":
-        sentences = [_pays(forecast, chosen), *_limit(forecast, chosen)]
-    elif at(forecast, chosen).outcome == "undecided":
-        sentences = [_undecided(forecast, chosen), _settles(forecast, chosen), *_elsewhere(forecast)]
-    else:
-        sentences = [_pays_not(forecast, chosen), _missing(forecast, chosen), *_elsewhere(forecast)]
-    return " ".join((*sentences, *(given_sentences(forecast) or needed_sentences(forecast))))
-
-
-def next_commands(forecast: Forecast) -> tuple[str, ...]:
-    """To type next, in order: the server with the winner's flags and a trial of it.
-
-    A calibration and the forecast again, where that would settle what is undecided. Nothing where nothing
-    pays. `…` stands for the options of one's own.
-    """
-    chosen = forecast.best
-    if chosen is None:
-        return ()
+        return " ".join(learned_sentences(forecast))
+    if math.isnan(at(forecast, chosen).speedup.estimate):
+        return "No request of the record has a decode step, so there is nothing to speed up."
     cell = at(forecast, chosen)
-    if cell.outcome == "undecided" and _is_of_cost(cell) and forecast.basis.source != "measured":
-        path = shlex.quote(forecast.origin.path) if forecast.origin else "RUN"
-        return "breakeven calibrate URL", f"breakeven forecast {path} --calibration FILE"
-    return _trial(chosen, forecast.concurrency) if cell.speedup.estimate > 1 else ()
+    if cell.outcome == "faster":
+        said = [_pays(forecast, chosen), *_yet(cell), *_preferred(forecast, chosen), *_warned(chosen)]
+        return " ".join([*said, *limits(forecast, chosen), *_others(forecast, chosen)])
+    if cell.outcome == "undecided":
+        said = [_undecided(forecast, chosen), _settles(forecast, chosen), *_warned(chosen)]
+    else:
+        said = [_pays_not(forecast, chosen), _missing(forecast, chosen)]
+    return " ".join([*said, *_elsewhere(forecast)])
+
+
+def _preferred(forecast: Forecast, row: ForecastRow) -> list[str]:
+    """Why it stands before those with a higher estimate."""
+    higher = [
+        one
+        for one in forecast.candidates
+        if at(forecast, one).speedup.estimate > at(forecast, row).speedup.estimate
+    ]
+    if not higher:
+        return []
+    others = f" and {len(higher) - 1} more" if len(higher) > 1 else ""
+    return [
+        f"It is sure to pay, and so stands before {named(higher[0], forecast.rows)} "
+        f"({inside(at(forecast, higher[0]).speedup)}){others}, whose estimate is higher and which may not."
+    ]
+
+
+def _warned(row: ForecastRow) -> list[str]:
+    return [f"Beware: {warning}." for warning in row.warnings]
 
 
 def _pays(forecast: Forecast, row: ForecastRow) -> str:
@@ -62,6 +58,15 @@ def _pays(forecast: Forecast, row: ForecastRow) -> str:
         f"{named(row, forecast.rows)} would make decoding {span(cell.speedup)} as fast at concurrency "
         f"{forecast.concurrency}{_categories(cell)}.{_stranger(forecast, row)}"
     )
+
+
+def _yet(cell: Cell) -> list[str]:
+    """That the server as a whole gets less done, where it does: a mean of ratios over requests may rise with
+    a few that gain much and slow down all others in the batch."""
+    whole = cell.throughput_speedup
+    if whole is None or outcome(whole) != "slower":
+        return []
+    return [f"The whole record would take longer, though: its throughput would be {span(whole)}."]
 
 
 def _categories(cell: Cell) -> str:
@@ -82,19 +87,16 @@ def _stranger(forecast: Forecast, row: ForecastRow) -> str:
     return f" It is a drafter of {row.engine}; {engine}, which served the record, has none of those tried."
 
 
-def _limit(forecast: Forecast, row: ForecastRow) -> list[str]:
-    """Above which concurrency it no longer pays, and what still does there."""
+def _others(forecast: Forecast, row: ForecastRow) -> list[str]:
+    """What else is sure to pay where this is no longer."""
     above = [c for c in forecast.concurrencies if c > forecast.concurrency]
     first = next((c for c in above if at(forecast, row, c).outcome != "faster"), None)
-    if first is None:
-        return [f"It pays at every concurrency up to {above[-1]}."] if above else []
-    cell, other = at(forecast, row, first), _still_pays(forecast, first)
-    why = "" if cell.outcome == "slower" else f": at {first} it is {in_words(cell.speedup)}"
-    said = [f"Leave it off {where_off(forecast, row)}{why}."]
-    if other is not None:
-        there = span(at(forecast, other, first).speedup)
-        said.append(f"{named(other, forecast.rows)} still pays there: {there}.")
-    return [*said, *_no_longer(forecast, [c for c in above if c > first])] if other else said
+    other = None if first is None else _still_pays(forecast, first)
+    if first is None or other is None:
+        return []
+    there = span(at(forecast, other, first).speedup)
+    said = f"At concurrency {first} {named(other, forecast.rows)} is sure to pay: {there}."
+    return [said, *_no_longer(forecast, [c for c in above if c > first])]
 
 
 def _no_longer(forecast: Forecast, above: list[int]) -> list[str]:
@@ -122,12 +124,17 @@ def _undecided(forecast: Forecast, row: ForecastRow) -> str:
     cell = at(forecast, row)
     return (
         f"Undecided at concurrency {forecast.concurrency}: the most promising of "
-        f"{count(len(forecast.candidates), 'setting')}, {named(row, forecast.rows)}, comes to "
+        f"{count(_tried(forecast, row), 'setting')}, {named(row, forecast.rows)}, comes to "
         f"{span(cell.speedup)}{_categories(cell)}.{_stranger(forecast, row)}"
     )
 
 
-def _is_of_cost(cell: Cell) -> bool:
+def _tried(forecast: Forecast, row: ForecastRow) -> int:
+    """Settings of its engine's drafters."""
+    return sum(one.engine == row.engine for one in forecast.rows)
+
+
+def is_of_cost(cell: Cell) -> bool:
     """Whether most of the interval's variance is the cost's; the rest is the requests'."""
     cost, whole = (
         (one.high - one.low) / one.estimate if one.estimate else 0.0
@@ -137,7 +144,7 @@ def _is_of_cost(cell: Cell) -> bool:
 
 
 def _settles(forecast: Forecast, row: ForecastRow) -> str:
-    if not _is_of_cost(at(forecast, row)):
+    if not is_of_cost(at(forecast, row)):
         requests = count(forecast.requests, "request")
         return (
             f"Most of the interval comes from how the record's {requests} differ: a record with more prompts "
@@ -156,11 +163,11 @@ def _settles(forecast: Forecast, row: ForecastRow) -> str:
 
 def _pays_not(forecast: Forecast, row: ForecastRow) -> str:
     cell = at(forecast, row)
-    tried = len(forecast.candidates)
+    tried = _tried(forecast, row)
     head = f"None of {count(tried, 'setting')} pays" if tried > 1 else "It does not pay"
     return (
         f"{head} at concurrency {forecast.concurrency}: {named(row, forecast.rows)} would be "
-        f"{slower(cell.speedup)}{_categories(cell)}.{_stranger(forecast, row)}"
+        f"slower: {span(cell.speedup)}{_categories(cell)}.{_stranger(forecast, row)}"
     )
 
 
@@ -179,14 +186,6 @@ def _missing(forecast: Forecast, row: ForecastRow) -> str:
         by_rate = f"an acceptance rate of {share(needs.acceptance_rate)} instead of {rate}"
     if needs.draft_share is None:
         return f"{said}: {by_rate}, and no draft share would do at its acceptance rate of {rate}."
+    if any_share_pays(needs):
+        return f"{said}: {by_rate}, or any draft share at its acceptance rate of {rate}."
     return f"{said}: {by_rate}, or drafts in {share(needs.draft_share)} of the steps instead of {drafts}."
-
-
-def _trial(row: ForecastRow, concurrency: int) -> tuple[str, ...]:
-    if not row.flags or row.engine not in _SERVERS:
-        return ()
-    sides = "--baseline-url URL --candidate-url URL"
-    if row.engine == "llama.cpp":
-        sides = f"… --candidate {shlex.quote(row.flags)}"
-    at_once = f" --concurrency {concurrency}" if concurrency > 1 else ""
-    return f"{_SERVERS[row.engine]} {row.flags}", f"breakeven trial {sides}{at_once}"

@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from breakeven.acceptance.counters import SpecCounters
 from breakeven.cost.step import Source
+from breakeven.forecast.alike import alike
 from breakeven.interval import Interval
 from breakeven.replay.records import FirstToken, Origin
 
@@ -73,6 +74,8 @@ class ForecastRow:
     tokens_per_step: float
     cells: tuple[Cell, ...]
     """By concurrency, as Forecast.concurrencies."""
+    warnings: tuple[str, ...] = ()
+    """What about these settings would surprise who sets them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +150,7 @@ class Forecast:
     """Rising."""
     rows: tuple[ForecastRow, ...]
     oracle: tuple[ForecastRow, ...]
-    """Upper bounds by window: all that is drafted is accepted, at every step."""
+    """By window: every step drafts k tokens, and all are accepted. The upper bound of drafts so long."""
     given: tuple[ForecastRow, ...]
     """A drafter whose acceptance by position was given, by window; empty if none was."""
     needed: tuple[Needed, ...]
@@ -170,19 +173,18 @@ class Forecast:
 
     @property
     def candidates(self) -> tuple[ForecastRow, ...]:
-        """Rows of the record's engine, ranked as `rows`; of all where none is, or the engine is unknown."""
+        """Rows of the record's engine, ranked as `rows`; of all where none is, or the engine is unknown.
+
+        Of windows that came to the same (see alike.py) the smallest alone.
+        """
         engine = self.origin.engine if self.origin else None
-        return tuple(row for row in self.rows if row.engine == engine) or self.rows
+        rows = [same[0] for same in alike(self.rows)]
+        return tuple(row for row in rows if row.engine == engine) or tuple(rows)
 
     @property
     def best(self) -> ForecastRow | None:
-        """The first of the candidates that is sure to pay; else that may; else the first. None without rows.
-
-        The highest estimate may be less sure than one below it.
-        """
-        place = self.concurrencies.index(self.concurrency)
-        order = ("faster", "undecided", "slower")
-        return min(self.candidates, key=lambda row: order.index(row.cells[place].outcome), default=None)
+        """As `best_at` the forecast's concurrency."""
+        return self.best_at(self.concurrency)
 
     @property
     def best_given(self) -> ForecastRow | None:
@@ -191,6 +193,15 @@ class Forecast:
         return max(self.given, key=lambda row: row.cells[place].speedup.estimate, default=None)
 
     def best_at(self, concurrency: int) -> ForecastRow | None:
-        """The fastest of the candidates there."""
+        """The fastest candidate that is sure to pay there; else that may; else the fastest; or None.
+
+        The highest estimate may be less sure than one below it.
+        """
         place = self.concurrencies.index(concurrency)
-        return max(self.candidates, key=lambda row: row.cells[place].speedup.estimate, default=None)
+        order = ("slower", "undecided", "faster")
+
+        def worth(row: ForecastRow) -> tuple[int, float]:
+            cell = row.cells[place]
+            return order.index(cell.outcome), cell.speedup.estimate
+
+        return max(self.candidates, key=worth, default=None)

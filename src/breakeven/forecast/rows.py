@@ -66,4 +66,5 @@ def _row(steps: SettingSteps, requests: Requests, cells: Iterable[Cell]) -> Fore
         counted(steps.drafted, steps.accepted),
         int(requests.emitted_tokens.sum()) / max(len(steps.drafted), 1),
         tuple(cells),
+        drafter.warnings(),
     )

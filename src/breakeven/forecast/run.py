@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
@@ -16,9 +17,10 @@ from breakeven.forecast.collected import SettingSteps
 from breakeven.forecast.doubts import doubts
 from breakeven.forecast.experts import coverage
 from breakeven.forecast.needed import given_rows, needed
+from breakeven.forecast.next_steps import next_commands
 from breakeven.forecast.prefill import Prefill
 from breakeven.forecast.published import published
-from breakeven.forecast.recommend import next_commands, recommendation
+from breakeven.forecast.recommend import recommendation
 from breakeven.forecast.records import CostBasis, Forecast, ForecastRow, StepParts
 from breakeven.forecast.rows import rows_of
 from breakeven.forecast.terms import Terms
@@ -63,30 +65,37 @@ def forecast_source(
     with phase("settings × concurrencies forecast", len(settings) * len(terms.concurrencies)) as done:
         rows = rows_of(requests, steps, terms, prefill.seconds_per_token, jobs, done)
     engine = source.origin.engine or terms.engine
-    longest = max(int(one.drafted.max(initial=0)) for one in steps)
-    forecast = _of_heads(terms, requests.context_tokens, primary, engine, longest)
+    forecast = _of_heads(terms, requests.context_tokens, primary, engine)
     tried = [one.drafter for one in steps[: len(grid)]]
-    return _concluded(
-        replace(
-            forecast,
-            origin=source.origin,
-            first_token=first_token,
-            requests=len(requests.output_tokens),
-            output_tokens=int(requests.output_tokens.sum()),
-            basis=replace(
-                forecast.basis, drafting=_drafting_words(steps[: len(grid)], terms), prefill=prefill.words
-            ),
-            rows=_ranked(rows[: len(grid)], terms.concurrencies.index(primary)),
-            oracle=tuple(rows[len(grid) :]),
-            skipped=source.skipped,
-            warnings=(
-                *warnings_of(source, tried),
-                *doubts(requests, terms.concurrencies),
-                *forecast.warnings,
-            ),
+    made = replace(
+        forecast,
+        origin=source.origin,
+        first_token=first_token,
+        requests=len(requests.output_tokens),
+        output_tokens=int(requests.output_tokens.sum()),
+        basis=replace(
+            forecast.basis, drafting=_drafting_words(steps[: len(grid)], terms), prefill=prefill.words
         ),
-        began,
+        rows=_ranked(rows[: len(grid)], terms.concurrencies.index(primary)),
+        oracle=tuple(rows[len(grid) :]),
+        skipped=source.skipped,
     )
+    warnings = (
+        *warnings_of(source, tried),
+        *doubts(requests, terms.concurrencies),
+        *terms.cost.warnings(_largest(made, requests.context_tokens)),
+    )
+    return _concluded(replace(made, warnings=warnings), began)
+
+
+def _largest(forecast: Forecast, context_tokens: float) -> Step:
+    """The step of the recommended setting that its figures rest on: at the highest concurrency one sequence
+    with a whole draft, and others with as many drafted tokens as they have on average."""
+    level, best = forecast.concurrencies[-1], forecast.best
+    drafted = 0.0 if best is None else (best.counters.drafted_tokens or 0)
+    steps, drafts = (1, 1) if best is None else (best.counters.steps or 1, best.counters.drafts or 1)
+    tokens = level + (level - 1) * drafted / steps + drafted / drafts
+    return Step(math.ceil(tokens) / level, level, context_tokens)
 
 
 def forecast_heads(terms: Terms, *, context_tokens: float = 0.0) -> Forecast:
@@ -122,12 +131,10 @@ def _concluded(forecast: Forecast, began: float) -> Forecast:
     )
 
 
-def _of_heads(
-    terms: Terms, context_tokens: float, primary: int, engine: str | None, longest: int = 0
-) -> Forecast:
-    """All of a forecast that needs no record. `longest` is the longest draft on one, if there is one."""
+def _of_heads(terms: Terms, context_tokens: float, primary: int, engine: str | None) -> Forecast:
+    """All of a forecast that needs no record."""
     cost, levels = terms.cost, terms.concurrencies
-    largest = Step(1 + max(longest, terms.ks[-1]), levels[-1], context_tokens)
+    largest = Step(1 + terms.ks[-1], levels[-1], context_tokens)
     drafting = terms.drafting_of_head(engine)
     return Forecast(
         origin=None,

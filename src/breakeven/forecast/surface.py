@@ -69,12 +69,12 @@ def tabulate(cost: StepCost, sequences: int, tokens: int, context_tokens: float)
 
 
 def _ratio(cost: StepCost, tokens: int, sequences: int, context: float) -> tuple[float, float, float]:
-    """Estimate, low and high of a step in plain ones. No step takes less time for verifying more tokens."""
+    """Estimate, low and high of a step in plain ones."""
     if tokens == 1:
         return 1.0, 1.0, 1.0
     plain = Step(1, sequences, context)
     found = cost.relative(Step(tokens, sequences, context), plain)
-    return found.estimate, max(found.low, min(found.estimate, 1.0)), found.high
+    return found.estimate, found.low, found.high
 
 
 def _nodes(most: int, every: int) -> list[int]:

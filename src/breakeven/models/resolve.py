@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -91,7 +92,7 @@ def _gguf(path: Path) -> Path:
 
 
 def _existing(spec: str) -> Path:
-    path = Path(spec).expanduser()
+    path = Path(os.path.expanduser(spec))  # noqa: PTH111  Path.expanduser raises for no such user
     if path.is_file():
         return _gguf(path.absolute())
     near = difflib.get_close_matches(spec, BY_NAME, 1)

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import shlex
+
 from rich.console import Console
 
-from breakeven.cost.calibration import Calibration
+from breakeven.cost.calibration import FILE, Calibration
 from breakeven.cost.curve import Curve
 from breakeven.cost.measured import Measured
 from breakeven.cost.step import PLAIN_STEP, Step
 from breakeven.cost.visits import Change, change_between
 from breakeven.report.terminal import print_grid, say
-from breakeven.report.text import line
+from breakeven.report.text import line, named_build
 from breakeven.units import ABSENT, change, count, milliseconds, ratio, share
 
 DEFINITION = (
     "step = median time per token of replies while exactly so many were being decoded: ramp, drain and "
     "prefill are left out by the times of the events, the mean of its visits; n = stretches of about 8 "
-    "steps; interval: 95 %, of a bootstrap over them and of how the machine changed between visits"
+    "steps; interval: 95 %, of a bootstrap over them and of how the machine changed between visits; fit = on "
+    "the curve that never falls; added = step / that of 1 in flight − 1"
 )
 WINDOWS = (1, 3, 5, 7)
 """Draft tokens of which the cost is spelled out."""
@@ -25,7 +28,7 @@ WINDOWS = (1, 3, 5, 7)
 def print_calibration(calibration: Calibration, path: str, console: Console) -> None:
     """The table, the fit in words, the cost of a few windows, and every warning."""
     server = " ".join(filter(None, (calibration.server.engine, calibration.server.version)))
-    of = ", ".join(filter(None, (calibration.model, server)))
+    of = ", ".join(filter(None, (calibration.model, named_build(server))))
     say(console, f"{line(of or calibration.url, 300)}: a decode step by the tokens in it", "bold")
     curve = calibration.fitted()
     console.print()
@@ -41,6 +44,10 @@ def print_calibration(calibration: Calibration, path: str, console: Console) -> 
     for warning in calibration.warnings():
         say(console, f"! {line(warning, 1000)}", "yellow")
     say(console, f"Calibration: {line(path, 500)}", wrap=False)
+    if curve is not None:
+        folder = shlex.quote(line(path.removesuffix(f"/{FILE}"), 500))
+        say(console, f"Next: breakeven forecast RECORD --calibration {folder}", wrap=False)
+        say(console, "(RECORD is a run or a trial of the same server, such as runs/…)", "dim")
 
 
 def _print_points(calibration: Calibration, curve: Curve | None, console: Console) -> None:
@@ -56,7 +63,7 @@ def _print_points(calibration: Calibration, curve: Curve | None, console: Consol
         for point in calibration.points
     }
     if rows:
-        print_grid("concurrency", ("step ms", "interval", "n", "fit ms", "to 1"), rows, console)
+        print_grid("concurrency", ("step ms", "interval", "n", "fit ms", "added"), rows, console)
 
 
 def _windows(cost: Measured) -> str:

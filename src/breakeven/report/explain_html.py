@@ -50,6 +50,7 @@ def _context(explanation: Explanation) -> dict[str, Any]:
         "drawn_left_out": max(0, len(explained) - MAX_DRAWN),
         "findings": _findings(explanation.findings),
         "ruled_out": _findings(explanation.ruled_out),
+        "refused": explanation.refused is not None,
     }
 
 

@@ -13,6 +13,14 @@ _DIGITS = 6
 """Of milliseconds and ratios: nanoseconds, as no model knows more."""
 
 
+_WHY = {
+    "model": "not said: type --model",
+    "hardware": "not said: type --hardware",
+    "engine": "not said: type --engine",
+    "refused": "the two speeds may be compared",
+}
+
+
 def explain_json(made: Explanation) -> dict[str, Any]:
     """The explanation in plain types, times in ms. The waterfall is of the mean plain step."""
     body = {
@@ -21,6 +29,7 @@ def explain_json(made: Explanation) -> dict[str, Any]:
         "engine": made.engine,
         "method": made.method,
         "k": made.k,
+        "refused": made.refused,
         "answer": answer(made),
         "waterfall": [_part(part) for part in made.waterfall],
         "explained": [_explained(one) for one in made.explained],
@@ -29,7 +38,7 @@ def explain_json(made: Explanation) -> dict[str, Any]:
         "unknown": dict(made.unknown),
         "warnings": list(made.warnings),
         "definitions": DEFINITIONS,
-        "absent": {} if made.engine else {"engine": "not said: type --engine"},
+        "absent": {key: why for key, why in _WHY.items() if getattr(made, key) is None},
     }
     return {key: printable(value) for key, value in body.items()}
 
@@ -63,6 +72,7 @@ def _explained(one: Explained) -> dict[str, Any]:
         "name": seen.name,
         "observed": {**observed, "absent": {key: why[key] for key in why if observed[key] is None}},
         "outcome_predicted": one.outcome,
+        "against_model": one.against_model,
         "predicted": [_prediction(each) for each in one.predictions],
         "verify_ms": _interval_ms(one.verify_s),
         "break_even_verify": _bounds(one.break_even_verify),

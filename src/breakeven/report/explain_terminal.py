@@ -26,7 +26,7 @@ INDENT = "   "
 
 def print_explanation(made: Explanation, console: Console, report: str | None = None) -> None:
     """The answer, what it is made of, what could cause the rest, and what is not known."""
-    say(console, words.answer(made), "bold")
+    say(console, line(words.answer(made), 1000), "bold magenta" if made.refused else "bold")
     for sentence in (words.unexplained_sentence(made), words.explained_sentence(made)):
         if sentence:
             say(console, line(sentence, 1000), "bold")
@@ -40,6 +40,8 @@ def print_explanation(made: Explanation, console: Console, report: str | None = 
     _print_unknown(made, console)
     for note in made.warnings:
         say(console, f"! {line(note, 1000)}", "yellow")
+    if made.refused:
+        say(console, f"! {line(made.refused, 1000)}", "bold magenta")
     if report is not None:
         say(console, f"Report: {line(report, 500)}", wrap=False)
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from breakeven.explain.records import Explained, Explanation
 from breakeven.interval import Interval
+from breakeven.report.text import named_build
 from breakeven.units import between, change, milliseconds, ratio, share
 
 DEFINITIONS = {
@@ -20,6 +21,8 @@ DEFINITIONS = {
     "plain_step": "the baseline's TPOT at the same concurrency",
     "break_even_verify": "k × acceptance: plain steps that verifying may cost so that a draft pays",
 }
+MOST_NAMED = 6
+"""Observations in a sentence; all are in the table."""
 FORMULAS = (
     "unexplained = TPOT·(1 + f·k·a) − T − f·V, predicted = T·(1 + f·k·a) / (T + f·V)",
     "f draft share, a acceptance, T plain step, V cost of verifying",
@@ -29,20 +32,28 @@ FORMULAS = (
 
 def heading(made: Explanation) -> str:
     """What was measured on what."""
-    engine = f", {made.engine}" if made.engine else ""
-    return f"{made.model} on {made.hardware}{engine}, {made.method} k={made.k}"
+    device = f" on {made.hardware}" if made.hardware else ""
+    engine = f", {named_build(made.engine)}" if made.engine else ""
+    return f"{made.model or 'A model without a name'}{device}{engine}, {made.method} k={made.k}"
 
 
 def answer(made: Explanation) -> str:
-    """What was seen, and whether the model predicts a speedup at every draft share."""
-    outcomes = {one.outcome for one in made.explained}
-    known = (
-        {"faster": "a speedup", "slower": "a slowdown"}.get(outcomes.pop()) if len(outcomes) == 1 else None
-    )
-    predicted = (
-        f"{known} at every draft share above 0" if known else "a speedup or a slowdown, by what is not known"
-    )
-    return f"Observed {_observed(made.explained)}; predicted: {predicted}."
+    """What was seen, and whether the model predicts a speedup at every draft share; or the refusal."""
+    if made.refused:
+        return f"{made.refused} Nothing is concluded from the two speeds."
+    return f"Observed {_observed(made.explained)}; predicted: {_predicted(made.explained)}."
+
+
+def _predicted(explained: Sequence[Explained]) -> str:
+    outcomes = [one.outcome for one in explained]
+    words = {"faster": "a speedup", "slower": "a slowdown", "either": "a speedup or a slowdown"}
+    there = [outcome for outcome in words if outcome in outcomes]
+    if len(there) > 1:
+        counts = [f"{words[outcome]} for {outcomes.count(outcome)}" for outcome in there]
+        return f"{', '.join(counts)} of {len(outcomes)}"
+    if there in ([], ["either"]):
+        return f"{words['either']}, by what is not known"
+    return f"{words[there[0]]} at every draft share above 0"
 
 
 def _observed(explained: Sequence[Explained]) -> str:
@@ -53,24 +64,43 @@ def _observed(explained: Sequence[Explained]) -> str:
 
 def unexplained_sentence(made: Explanation) -> str | None:
     """What every step takes beyond the explanation, at least; None where nothing must be left over."""
-    over = [one for one in made.explained if one.unexplained_s[0] > 0]
-    if not over:
+    over = [one for one in made.explained if one.against_model == "slower"]
+    if not over or made.refused:
         return None
     named = ", ".join(f"{one.unexplained_s[0] * 1e3:.1f} ({one.observation.name})" for one in over)
     if all(one.unexplained_s[0] == one.unexplained_s[1] for one in over):
         return f"Unexplained: {named} ms per step."
-    when = over[0].unexplained_at_least_when
-    return f"Unexplained: at least {named} ms per step, even if {when}."
+    when = {one.unexplained_at_least_when for one in over}
+    even = f", even if {when.pop()}" if len(when) == 1 else ""
+    return f"Unexplained: at least {named} ms per step{even}."
 
 
 def explained_sentence(made: Explanation) -> str | None:
-    """Said where nothing need be left over of any observation."""
-    lows, highs = zip(*(one.unexplained_s for one in made.explained), strict=True)
-    if max(lows) > 0:
+    """How many observations the model allows for; None where `unexplained_sentence` speaks for all."""
+    explained = made.explained
+    groups = {side: [one for one in explained if one.against_model == side] for side in ("faster", "slower")}
+    within = len(explained) - sum(map(len, groups.values()))
+    if made.refused or len(groups["slower"]) == len(explained):
         return None
-    if max(highs) < 0:
-        return "Steps took less time than the model of them: verifying is cheaper than modelled."
-    return "Nothing need be left over: what was observed lies within what the model allows."
+    if within == len(explained):
+        return "Nothing need be left over: what was observed lies within what the model allows."
+    if len(explained) == 1:
+        return "Faster than the model allows: the step took less time than the cheapest one possible."
+    said = [
+        f"{side} than the model allows in {_counted(ones, made)}" for side, ones in groups.items() if ones
+    ]
+    sentence = ", ".join([*said, *([f"within it in {within}"] if within else [])])
+    return f"{sentence[0].upper()}{sentence[1:]}."
+
+
+def _counted(ones: Sequence[Explained], made: Explanation) -> str:
+    return f"{len(ones)} of {len(made.explained)} ({_names(ones)})"
+
+
+def _names(ones: Sequence[Explained]) -> str:
+    """The first of them, and how many more."""
+    named = ", ".join(one.observation.name for one in ones[:MOST_NAMED])
+    return named + (f" and {len(ones) - MOST_NAMED} more" if len(ones) > MOST_NAMED else "")
 
 
 def verify_sentence(made: Explanation) -> str:

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
 
-from breakeven.forecast.phrases import at
+from breakeven.forecast.phrases import at, merged, settings_of
 from breakeven.forecast.records import TARGETS, Cell, Forecast, ForecastRow, outcome
 from breakeven.interval import Interval
-from breakeven.report.forecast_words import row_words
 from breakeven.report.text import line
-from breakeven.units import ABSENT, ratio, share
+from breakeven.units import ABSENT, count, ratio, share
 
-BEST_ROWS = 8
+BEST_ROWS = 6
 """Shown on a terminal, with the best of each drafter that is not among them."""
+MARK = "* "
+"""Before the setting that is recommended."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +35,10 @@ class Setting:
     """One row at one concurrency."""
 
     concurrency: int
-    name: str
+    drafter: str
+    settings: str
+    """With the windows that came to the same: `k=5…16`."""
+    recommended: bool
     tokens_per_step: str
     acceptance: str
     draft_share: str
@@ -66,11 +71,13 @@ def speedup(value: Interval | None) -> Speedup:
     return Speedup(ratio(value.estimate), f"{ratio(value.low)} – {ratio(value.high)}")
 
 
-def setting(row: ForecastRow, cell: Cell) -> Setting:
+def setting(row: ForecastRow, settings: str, cell: Cell, recommended: bool) -> Setting:
     """The row as it is at the cell's concurrency."""
     return Setting(
         cell.concurrency,
-        row_words(row),
+        line(row.drafter, 60),
+        line(settings, 300),
+        recommended,
         f"{row.tokens_per_step:.3f}",
         share(row.counters.acceptance_rate),
         share(row.counters.draft_share),
@@ -80,24 +87,62 @@ def setting(row: ForecastRow, cell: Cell) -> Setting:
     )
 
 
+def ranked(forecast: Forecast) -> list[tuple[ForecastRow, str]]:
+    """All rows with their settings in words, windows that came to the same as one: the recommended one, then
+    by speedup; last those with given acceptance."""
+    rows, best = merged(forecast.rows), forecast.best
+    first = [one for one in rows if one[0] is best]
+    return [*first, *(one for one in rows if one[0] is not best), *merged(forecast.given)]
+
+
 def shortlist(forecast: Forecast) -> list[Setting]:
     """The best rows, the best of each drafter that is not among them, and those with given acceptance."""
-    shown = [*_best_rows(forecast.rows), *forecast.given]
-    return [setting(row, at(forecast, row)) for row in shown]
+    best = forecast.best
+    return [
+        setting(row, said, at(forecast, row), row is best)
+        for row, said in _best_rows(ranked(forecast), forecast)
+    ]
 
 
-def _best_rows(rows: tuple[ForecastRow, ...]) -> Iterator[ForecastRow]:
+def _best_rows(rows: list[tuple[ForecastRow, str]], forecast: Forecast) -> Iterator[tuple[ForecastRow, str]]:
+    given = {id(row) for row in forecast.given}
     seen: set[str] = set()
-    for place, row in enumerate(rows):
-        if place < BEST_ROWS or row.drafter not in seen:
-            yield row
+    for place, (row, said) in enumerate(rows):
+        if place < BEST_ROWS or row.drafter not in seen or id(row) in given:
+            yield row, said
         seen.add(row.drafter)
 
 
 def by_concurrency(forecast: Forecast) -> list[Setting]:
-    """The fastest setting at each; none without rows."""
-    fastest = [(forecast.best_at(level), level) for level in forecast.concurrencies]
-    return [setting(row, at(forecast, row, level)) for row, level in fastest if row is not None]
+    """The setting to take at each."""
+    best = forecast.best
+    found = [(forecast.best_at(level), level) for level in forecast.concurrencies]
+    return [
+        setting(row, settings_of(row, forecast.rows), at(forecast, row, level), row is best)
+        for row, level in found
+        if row is not None
+    ]
+
+
+def tried(forecast: Forecast) -> str:
+    """`49 settings tried: k 2, 4, 8, 16; n 2–3, 4; --ks and --n-ranges try others`; empty without rows."""
+    if not forecast.rows:
+        return ""
+    settings = [row.settings for row in forecast.rows]
+    ks = sorted({one["k"] for one in settings if isinstance(one.get("k"), int)})
+    ns = sorted({_n_range(one) for one in settings} - {None}, key=str)
+    named = [f"k {', '.join(map(str, ks))}"] if ks else []
+    named += [f"n {', '.join(map(str, ns))}"] if ns else []
+    options = " and ".join(["--ks"] * bool(ks) + ["--n-ranges"] * bool(ns))
+    more = f"; {options} for others" if options else ""
+    return f"{count(len(settings), 'setting')} tried{': ' if named else ''}{'; '.join(named)}{more}."
+
+
+def _n_range(settings: Mapping[str, Any]) -> str | None:
+    low, high = settings.get("min_n"), settings.get("max_n", settings.get("n"))
+    if not isinstance(high, int):
+        return None
+    return f"{low}–{high}" if isinstance(low, int) and low != high else str(high)
 
 
 def categories(forecast: Forecast) -> list[Category]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from breakeven.forecast.phrases import at
+from breakeven.forecast.phrases import at, merged
 from breakeven.forecast.records import Cell, Coverage, Forecast, ForecastRow, Published, StepParts, outcome
 from breakeven.interval import Interval
 from breakeven.report import forecast_figures as figures
@@ -16,8 +16,7 @@ from breakeven.report import forecast_words as words
 from breakeven.report.bars import interval_ms, part_words
 from breakeven.report.curves import Chart
 from breakeven.report.forecast_json import forecast_json
-from breakeven.report.replay_words import settings_words
-from breakeven.report.standalone import render, write_page
+from breakeven.report.standalone import KeyFigure, render, write_page
 from breakeven.report.text import line
 from breakeven.units import ABSENT, duration, milliseconds, share
 
@@ -54,6 +53,8 @@ def _words(forecast: Forecast) -> dict[str, Any]:
     return {
         "headline": words.headline(forecast),
         "recommendation": line(forecast.recommendation, 2000),
+        "learned": words.learned_sentence(forecast),
+        "tried": figures.tried(forecast),
         "commands": [line(command, 1000) for command in forecast.next_commands],
         "took": duration(forecast.elapsed_s),
         "record": words.record_sentence(forecast),
@@ -63,15 +64,6 @@ def _words(forecast: Forecast) -> dict[str, Any]:
         "concurrency": forecast.concurrency,
         "concurrencies": forecast.concurrencies,
     }
-
-
-@dataclass(frozen=True, slots=True)
-class KeyFigure:
-    key: str
-    """Of its definition."""
-    name: str
-    value: str
-    note: str = ""
 
 
 def _key_figures(row: ForecastRow, cell: Cell) -> Iterator[KeyFigure]:
@@ -91,7 +83,7 @@ def _interval_figure(key: str, name: str, value: Interval) -> KeyFigure:
 
 def _speedups(forecast: Forecast) -> dict[str, Any]:
     """Which rows are fast: all at the forecast's concurrency, the best at each."""
-    rows = [*forecast.rows, *forecast.given]
+    rows = figures.ranked(forecast)
     windows, decoding = plots.by_window(forecast), plots.decoding_by_concurrency(forecast)
     return {
         **_best(forecast),
@@ -99,10 +91,11 @@ def _speedups(forecast: Forecast) -> dict[str, Any]:
         "window_note": _window_note(forecast, windows, decoding),
         "decoding": decoding,
         "throughput": plots.throughput_by_concurrency(forecast),
-        "by_concurrency": [_at_concurrencies(row) for row in plots.settings_worth_it(forecast)],
-        "rows": [_setting(forecast, row) for row in rows[:MAX_SETTINGS]],
+        "only_drafter": line(plots.only_drafter(forecast), 60),
+        "by_concurrency": [_at_concurrencies(name, row) for name, row in plots.settings_worth_it(forecast)],
+        "rows": [_setting(forecast, *one) for one in rows[:MAX_SETTINGS]],
         "rows_left_out": max(0, len(rows) - MAX_SETTINGS),
-        "bounds": [_setting(forecast, row) for row in forecast.oracle[:MAX_SETTINGS]],
+        "bounds": [_setting(forecast, *one) for one in merged(forecast.oracle)[:MAX_SETTINGS]],
         "no_speedup": _no_speedup(forecast),
     }
 
@@ -114,7 +107,7 @@ def _best(forecast: Forecast) -> dict[str, Any]:
         return {"best": "", "key_figures": [], "break_even": "", "by_category": [], "categories_left_out": 0}
     by_category = _categories(best)
     return {
-        "best": words.row_words(best),
+        "best": words.row_words(forecast, best),
         "flags": line(best.flags, 1000),
         "key_figures": list(_key_figures(best, at(forecast, best))),
         "break_even": words.break_even_sentence(forecast, best),
@@ -161,11 +154,9 @@ class AtConcurrencies:
     throughput: tuple[Said, ...]
 
 
-def _at_concurrencies(row: ForecastRow) -> AtConcurrencies:
+def _at_concurrencies(name: str, row: ForecastRow) -> AtConcurrencies:
     decoding = tuple(_said(cell.speedup) for cell in row.cells)
-    return AtConcurrencies(
-        words.row_words(row), decoding, tuple(_said(cell.throughput_speedup) for cell in row.cells)
-    )
+    return AtConcurrencies(name, decoding, tuple(_said(cell.throughput_speedup) for cell in row.cells))
 
 
 def _categories(row: ForecastRow) -> list[tuple[str, list[Said]]]:
@@ -183,6 +174,7 @@ def _categories(row: ForecastRow) -> list[tuple[str, list[Said]]]:
 class Setting:
     drafter: str
     settings: str
+    recommended: bool
     flags: str
     tokens_per_step: str
     acceptance: str
@@ -194,11 +186,12 @@ class Setting:
     """Break-even acceptance rate."""
 
 
-def _setting(forecast: Forecast, row: ForecastRow) -> Setting:
+def _setting(forecast: Forecast, row: ForecastRow, settings: str) -> Setting:
     cell, counters = at(forecast, row), row.counters
     return Setting(
         line(row.drafter, 60),
-        settings_words(row.settings),
+        line(settings, 300),
+        row is forecast.best,
         line(row.flags, 1000),
         f"{row.tokens_per_step:.3f}",
         share(counters.acceptance_rate),

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from typing import Any
 
+from breakeven.forecast.learned import learned_sentences
 from breakeven.forecast.phrases import at
 from breakeven.forecast.records import (
     BreakEven,
@@ -36,6 +37,7 @@ def forecast_json(forecast: Forecast) -> dict[str, Any]:
         **_best(forecast),
         "by_concurrency": [_concurrency(forecast, level) for level in forecast.concurrencies],
         "recommendation": forecast.recommendation,
+        "trained_drafter": " ".join(learned_sentences(forecast)),
         "next_commands": list(forecast.next_commands),
         "source_of_cost": forecast.basis.source,
         "basis": asdict(forecast.basis),
@@ -93,18 +95,18 @@ def _named(row: ForecastRow) -> dict[str, Any]:
 
 
 def _concurrency(forecast: Forecast, concurrency: int) -> dict[str, Any]:
-    """The same setting at another concurrency, and the fastest one there."""
-    row, fastest = forecast.best, forecast.best_at(concurrency)
-    if row is None or fastest is None:
-        keys = ("speedup", "throughput_speedup", "outcome", "fastest")
+    """The same setting at another concurrency, and the one to take there."""
+    row, best = forecast.best, forecast.best_at(concurrency)
+    if row is None or best is None:
+        keys = ("speedup", "throughput_speedup", "outcome", "best")
         return {"concurrency": concurrency, **dict.fromkeys(keys), "absent": dict.fromkeys(keys, _NO_ROWS)}
     return {
         **_cell(at(forecast, row, concurrency)),
-        "fastest": _fastest(fastest, at(forecast, fastest, concurrency)),
+        "best": _best_there(best, at(forecast, best, concurrency)),
     }
 
 
-def _fastest(row: ForecastRow, cell: Cell) -> dict[str, Any]:
+def _best_there(row: ForecastRow, cell: Cell) -> dict[str, Any]:
     named = _named(row)
     values = {"speedup": _interval(cell.speedup), "outcome": cell.outcome}
     return {**named, **values, "absent": {**named["absent"], **_nulls(values, {"speedup": _NO_STEP})}}
@@ -150,6 +152,7 @@ def _row(row: ForecastRow) -> dict[str, Any]:
         **{key: named[key] for key in ("drafter", "settings", "flags", "engine")},
         "learns": row.learns,
         **counted,
+        "warnings": list(row.warnings),
         "cells": [_cell(cell) for cell in row.cells],
         "absent": absent,
     }

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import isfinite
 
-from breakeven.forecast.phrases import at
+from breakeven.forecast.phrases import at, settings_of
 from breakeven.forecast.records import (
     TARGETS,
     Cell,
@@ -19,11 +19,9 @@ from breakeven.forecast.records import (
 from breakeven.interval import Interval
 from breakeven.report.bars import Bar, Bars, drawn_bars, interval_ms, signed_ms, stacked
 from breakeven.report.curves import Chart, Points, chart
-from breakeven.report.forecast_words import row_words
 from breakeven.report.plots import interval_text
 from breakeven.report.replay_plots import SHADES, HeatMap
 from breakeven.report.replay_plots import Cell as Shaded
-from breakeven.report.replay_words import settings_words
 from breakeven.report.svg import Linear, Log, padded_ratio
 from breakeven.report.text import line
 from breakeven.units import count, milliseconds, ratio, share
@@ -81,7 +79,7 @@ def _groups(forecast: Forecast, rows: Sequence[ForecastRow]) -> dict[_Key, _Spee
     for row in rows:
         k, speedup = _window(row), at(forecast, row).speedup
         if k is not None and isfinite(speedup.estimate):
-            found.setdefault((row.drafter, _others(row)), {})[k] = speedup
+            found.setdefault((row.drafter, _others(row, rows)), {})[k] = speedup
     return found
 
 
@@ -90,8 +88,10 @@ def _window(row: ForecastRow) -> int | None:
     return k if isinstance(k, int) else None
 
 
-def _others(row: ForecastRow) -> str:
-    return settings_words({name: value for name, value in row.settings.items() if name != "k"})
+def _others(row: ForecastRow, rows: Sequence[ForecastRow]) -> str:
+    """Its settings but k."""
+    without_k = {name: value for name, value in row.settings.items() if name != "k"}
+    return settings_of(replace(row, settings=without_k), rows)
 
 
 def _best_of_each_drafter(groups: Iterable[_Key]) -> list[_Key]:
@@ -119,7 +119,11 @@ def _left_out(groups: Mapping[_Key, _Speedups], drawn: Sequence[_Key]) -> Iterat
 
 
 def _windowless(rows: Sequence[ForecastRow]) -> Iterator[str]:
-    return (f"{row_words(row)} (it has no fixed window)" for row in rows if _window(row) is None)
+    return (
+        f"{_title(row.drafter, settings_of(row, rows))} (it has no fixed window)"
+        for row in rows
+        if _window(row) is None
+    )
 
 
 def _ends(lines: Sequence[Points]) -> str:
@@ -144,11 +148,23 @@ def _ratios(lines: Sequence[Points], also: Sequence[float] = ()) -> Log:
     return Log(*padded_ratio(ends))
 
 
-def settings_worth_it(forecast: Forecast) -> list[ForecastRow]:
-    """The recommended one, then each that is the fastest at some concurrency, and the best that was given."""
-    fastest = [forecast.best, *map(forecast.best_at, forecast.concurrencies), forecast.best_given]
-    found = {row_words(row): row for row in fastest if row is not None}
-    return list(found.values())[:MOST_LINES]
+def settings_worth_it(forecast: Forecast) -> list[tuple[str, ForecastRow]]:
+    """The recommended one, then each that is to be taken at some concurrency, and the best that was given; by
+    name, without that of `only_drafter`."""
+    rows, only = [*forecast.rows, *forecast.given], only_drafter(forecast)
+    named = [("" if row.drafter == only else row.drafter, row) for row in _worth_it(forecast)]
+    return [(_title(drafter, settings_of(row, rows)).strip(), row) for drafter, row in named][:MOST_LINES]
+
+
+def only_drafter(forecast: Forecast) -> str:
+    """Of all settings that are worth it, where there are several; else empty."""
+    drafters = [row.drafter for row in _worth_it(forecast)]
+    return drafters[0] if len(drafters) > 1 and len(set(drafters)) == 1 else ""
+
+
+def _worth_it(forecast: Forecast) -> list[ForecastRow]:
+    best = [forecast.best, *map(forecast.best_at, forecast.concurrencies), forecast.best_given]
+    return list({id(row): row for row in best if row is not None}.values())
 
 
 def decoding_by_concurrency(forecast: Forecast) -> Chart | None:
@@ -162,7 +178,7 @@ def throughput_by_concurrency(forecast: Forecast) -> Chart | None:
 
 
 def _by_concurrency(forecast: Forecast, what: str, value: Callable[[Cell], Interval | None]) -> Chart | None:
-    made = [_concurrency_line(row, value) for row in settings_worth_it(forecast)]
+    made = [_concurrency_line(name, row, value) for name, row in settings_worth_it(forecast)]
     lines = [points for points in made if points.values]
     if not lines:
         return None
@@ -171,8 +187,7 @@ def _by_concurrency(forecast: Forecast, what: str, value: Callable[[Cell], Inter
     return chart("concurrency, log axis", across, _ratios(lines), lines, [(1.0, "break-even")], said)
 
 
-def _concurrency_line(row: ForecastRow, value: Callable[[Cell], Interval | None]) -> Points:
-    title = row_words(row)
+def _concurrency_line(title: str, row: ForecastRow, value: Callable[[Cell], Interval | None]) -> Points:
     said = [(cell.concurrency, value(cell)) for cell in row.cells]
     found = [(c, speedup) for c, speedup in said if speedup is not None and isfinite(speedup.estimate)]
     texts = tuple(f"{title}, concurrency {c}: {interval_text(speedup)}" for c, speedup in found)

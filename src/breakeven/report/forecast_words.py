@@ -5,12 +5,14 @@ from __future__ import annotations
 import math
 
 from breakeven.acceptance import counters
-from breakeven.forecast.phrases import at, span
+from breakeven.forecast.learned import learned_sentences
+from breakeven.forecast.phrases import any_share_pays, at, named, span
 from breakeven.forecast.records import Forecast, ForecastRow
+from breakeven.report.bars import interval_ms
 from breakeven.report.definitions import Definition
-from breakeven.report.replay_words import settings_words, skipped_sentences
+from breakeven.report.replay_words import record_words, skipped_sentences
 from breakeven.report.text import line
-from breakeven.units import count, share
+from breakeven.units import share
 
 _TERMS = {
     "speedup": (
@@ -25,8 +27,8 @@ _TERMS = {
     ),
     "interval": (
         "Interval",
-        "where the truth is expected at 95 %: bootstrap over requests, with the error of the cost; it speaks "
-        "for requests like these, and a category's for requests like its own",
+        "95 % for requests like those of the record, by bootstrap, a category's for requests like its own; "
+        "with the error of the cost, which is 95 % too for a measured one and assumed for a modelled one",
     ),
     "outcome": ("Outcome", "faster or slower where the interval lies on one side of 1, else undecided"),
     "step_ratio": (
@@ -39,7 +41,11 @@ _TERMS = {
         "the acceptance rate, at the draft share that there is; the draft share, at the acceptance that "
         "there is",
     ),
-    "oracle": ("Oracle", "upper bound of a window: every step drafts, and all that it drafts is accepted"),
+    "oracle": (
+        "Oracle",
+        "every step drafts k tokens, and all are accepted: upper bound of a window, unless verifying so many "
+        "costs more than they save, where shorter drafts may beat it",
+    ),
     "needed": (
         "Acceptance length needed",
         "tokens that a step must emit, its own token included, of a drafter that drafts k tokens at every "
@@ -63,12 +69,26 @@ FORECAST_DEFINITIONS: tuple[Definition, ...] = (
 """Terms of a forecast, its figures first."""
 
 
+IN_SHORT = (
+    "decoding: time per output token (TPOT) without / with speculation, the geometric mean over requests, "
+    "without prefill. throughput: output tokens per second of the whole record with / without, prefill and "
+    "stragglers included. interval: 95 % over requests, with the error of the cost; faster or slower where "
+    "it leaves out 1. tokens/step: emitted / all steps; draft share: steps that drafted / all; acceptance: "
+    "accepted / drafted tokens. oracle: k tokens drafted at every step, all accepted."
+)
+"""On a terminal, of what stands in its tables; the page has all in full."""
+
+
+def row_words(forecast: Forecast, row: ForecastRow) -> str:
+    """Drafter and settings, as the recommendation names them."""
+    return line(named(row, forecast.rows), 360)
+
+
 def record_sentence(forecast: Forecast) -> str:
     """What the forecast is of: `runs/x (run): 80 requests, 49,848 output tokens`."""
     if forecast.origin is None:
         return f"No record: what a trained drafter {'gives' if forecast.given else 'must reach'}"
-    said = f"{count(forecast.requests, 'request')}, {count(forecast.output_tokens, 'output token')}"
-    return f"{line(forecast.origin.path, 500)} ({forecast.origin.kind}): {said}"
+    return record_words(forecast.origin, forecast.requests, forecast.output_tokens)
 
 
 def headline(forecast: Forecast) -> str:
@@ -82,32 +102,40 @@ def headline(forecast: Forecast) -> str:
     cell = at(forecast, row)
     if math.isnan(cell.speedup.estimate):
         return "No decode step to speed up"
-    whose = "" if forecast.best else f" with {row_words(row)}"
+    whose = "" if forecast.best else f" with {row_words(forecast, row)}"
     doubt = ", undecided" if cell.outcome == "undecided" else ""
     return f"{span(cell.speedup)} decode speedup{whose} at concurrency {forecast.concurrency}{doubt}"
-
-
-def row_words(row: ForecastRow) -> str:
-    """Drafter and settings."""
-    return f"{line(row.drafter, 60)} {settings_words(row.settings)}".rstrip()
 
 
 def basis_sentences(forecast: Forecast) -> list[str]:
     """Where the cost of a step, of drafting and of the prefill come from."""
     basis = forecast.basis
     return [
-        f"Cost ({basis.source}): {line(basis.words, 1000)}",
+        f"Cost ({basis.source}): {line(basis.words, 1000)}{_plain_step(forecast)}",
         f"Drafting: {line(basis.drafting, 1000)}",
         f"Prefill: {line(basis.prefill, 1000)}",
     ]
+
+
+def _plain_step(forecast: Forecast) -> str:
+    """How long it takes, to be held against the server."""
+    plain = next((step for step in forecast.steps if step.k == 0), None)
+    if plain is None:
+        return ""
+    return f" A plain step takes {interval_ms(plain.total)} ms at concurrency {forecast.concurrency}."
+
+
+def learned_sentence(forecast: Forecast) -> str:
+    """What a trained drafter gives or must reach; empty where the recommendation says it, or nothing does."""
+    return line(" ".join(learned_sentences(forecast)), 2000) if forecast.best is not None else ""
 
 
 def break_even_sentence(forecast: Forecast, row: ForecastRow) -> str:
     """What the row reaches, and what it needs at the forecast's concurrency."""
     needs, reached = at(forecast, row).break_even, row.counters
     said = (
-        f"Break-even of {row_words(row)} at concurrency {forecast.concurrency}: {needs.tokens_per_step:.3f} "
-        f"tokens per step (it has {row.tokens_per_step:.3f})"
+        f"Break-even of {row_words(forecast, row)} at concurrency {forecast.concurrency}: "
+        f"{needs.tokens_per_step:.3f} tokens per step (it has {row.tokens_per_step:.3f})"
     )
     if needs.acceptance_rate is None:
         return f"{said}."
@@ -117,12 +145,13 @@ def break_even_sentence(forecast: Forecast, row: ForecastRow) -> str:
     said += f", {rate} (it has {share(reached.acceptance_rate)})"
     if needs.draft_share is None:
         return f"{said}; no draft share would do at its acceptance."
-    if needs.draft_share == 0:
+    if any_share_pays(needs):
         return f"{said}; at its acceptance any draft share pays."
     return f"{said}, or a draft share of {share(needs.draft_share)} (it has {share(reached.draft_share)})."
 
 
 def notes(forecast: Forecast) -> list[str]:
-    """All that must be said beside the figures, each once."""
-    said = (*skipped_sentences(forecast.skipped), *forecast.warnings)
-    return [line(note, 1000) for note in dict.fromkeys(said)]
+    """All that must be said beside the figures, each once; what the recommendation says is not said again."""
+    said = dict.fromkeys((*skipped_sentences(forecast.skipped), *forecast.warnings))
+    beware = forecast.best.warnings if forecast.best else ()
+    return [line(note, 1000) for note in said if not any(note.endswith(one) for one in beware)]

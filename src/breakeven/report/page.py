@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 from breakeven.latency import request_latency
@@ -14,6 +13,7 @@ from breakeven.report.jsonout import unpaired
 from breakeven.report.outputs import diverged
 from breakeven.report.plain import NO_COUNTS
 from breakeven.report.provenance import fact_rows, side_rows, speculation_rows
+from breakeven.report.standalone import KeyFigure
 from breakeven.report.text import line
 from breakeven.report.timeline import timelines
 from breakeven.trace.records import RequestTrace
@@ -21,15 +21,6 @@ from breakeven.trial.result import TrialResult
 from breakeven.units import ABSENT, count, duration, ratio, share
 
 MAX_TABLE_ROWS = 200
-
-
-@dataclass(frozen=True, slots=True)
-class KeyFigure:
-    key: str
-    """Of its definition."""
-    name: str
-    value: str
-    note: str = ""
 
 
 def context(result: TrialResult, baseline: Evidence, candidate: Evidence) -> dict[str, Any]:

@@ -8,13 +8,24 @@ from contextlib import contextmanager
 from typing import Protocol
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    Task,
+    TaskID,
+    TextColumn,
+    TimeRemainingColumn,
+)
 from rich.text import Text
 
 from breakeven.report.text import line
 from breakeven.units import duration
 
 PLAIN_EVERY_S = 5.0
+TELLS_AFTER_S = 2.0
+TELLS_FROM = 0.03
+"""Of the work: before both, how long the rest will take is a guess from a start that is slow as a rule."""
 
 
 class Ticker(Protocol):
@@ -42,11 +53,22 @@ def progress(
         TextColumn("{task.description}", markup=False),
         BarColumn(bar_width=None),
         MofNCompleteColumn(),
-        TimeRemainingColumn(compact=True),
+        _Remaining(compact=True),
         TextColumn("{task.fields[note]}", markup=False, style="dim"),
     )
     with Progress(*columns, console=console, transient=True, expand=True) as bar:
         yield _Bar(bar, bar.add_task(line(description), total=total, note=""))
+
+
+def _tells(elapsed_s: float, done: float, total: float | None) -> bool:
+    return bool(total) and elapsed_s >= TELLS_AFTER_S and done >= TELLS_FROM * (total or 0)
+
+
+class _Remaining(TimeRemainingColumn):
+    """Empty until enough is done to tell."""
+
+    def render(self, task: Task) -> Text:
+        return super().render(task) if _tells(task.elapsed or 0.0, task.completed, task.total) else Text("")
 
 
 class _Bar:
@@ -90,6 +112,8 @@ class _Lines:
         return "" if self._total is None else f" of {self._total}"
 
     def _left(self, elapsed_s: float) -> str:
-        if self._total is None or not self._done or self._done >= self._total:
+        if self._total is None or self._done >= self._total:
+            return ""
+        if not _tells(elapsed_s, self._done, self._total):
             return ""
         return f", {duration(elapsed_s / self._done * (self._total - self._done))} left"

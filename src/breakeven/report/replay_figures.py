@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from breakeven.acceptance.record import DECILES, Acceptance
+from breakeven.drafters.naming import ALWAYS, varying
 from breakeven.replay.records import Sweep, SweepRow
 from breakeven.report.replay_json import quadruple, ranks_by_acceptance
 from breakeven.report.replay_words import (
@@ -23,8 +24,6 @@ from breakeven.units import ABSENT, count, share
 
 BEST_ROWS = 15
 """Of a sweep, shown on a terminal."""
-ALWAYS = {"k", "n", "min_n", "max_n"}
-"""Settings that stand in a sweep's table even where they do not vary."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +160,7 @@ class Setting:
 
 def settings(sweep: Sweep) -> list[Setting]:
     """All rows, best first by tokens per step."""
-    shown = {name: varying(rows) | ALWAYS for name, rows in by_drafter(sweep).items()}
+    shown = {name: varying(row.settings for row in rows) | ALWAYS for name, rows in by_drafter(sweep).items()}
     ranks = ranks_by_acceptance(sweep.rows)
     return [
         _setting(place, ranks[place - 1], row, shown[row.drafter]) for place, row in enumerate(sweep.rows, 1)
@@ -230,14 +229,6 @@ def by_drafter(sweep: Sweep) -> dict[str, list[SweepRow]]:
     for row in sweep.rows:
         found.setdefault(row.drafter, []).append(row)
     return found
-
-
-def varying(rows: list[SweepRow]) -> set[str]:
-    """Names of the settings in which rows of one drafter differ."""
-    names = dict.fromkeys(name for row in rows for name in row.settings)
-    return {
-        name for name in names if any(row.settings.get(name) != rows[0].settings.get(name) for row in rows)
-    }
 
 
 def shortlist(table: list[Setting]) -> Iterator[Setting]:

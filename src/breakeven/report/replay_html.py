@@ -14,7 +14,7 @@ from breakeven.report import replay_words as words
 from breakeven.report.definitions import REPLAY_DEFINITIONS
 from breakeven.report.replay_json import replay_json, sweep_json
 from breakeven.report.replay_next import Next, after_replay, after_sweep
-from breakeven.report.standalone import render, write_page
+from breakeven.report.standalone import KeyFigure, render, write_page
 from breakeven.report.text import line
 from breakeven.units import count, duration, share
 
@@ -66,14 +66,6 @@ def _context(record: Replay | Sweep, then: Next | None, flags: str) -> dict[str,
         "notes": [line(note, 1000) for note in dict.fromkeys(notes)],
         "definitions": REPLAY_DEFINITIONS,
     }
-
-
-@dataclass(frozen=True, slots=True)
-class KeyFigure:
-    key: str
-    """Of its definition; empty where the name says all."""
-    name: str
-    value: str
 
 
 def _replay_context(replay: Replay) -> dict[str, Any]:

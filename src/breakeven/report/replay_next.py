@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from breakeven.replay.records import Origin, Replay, Sweep
 from breakeven.report.replay_words import LLAMACPP, too_little_sentence
+from breakeven.report.text import line
 
 _OTHERS = {
     "trial": "(… are the other options of that trial)",
@@ -20,7 +21,7 @@ _YOURS = "(name your --model and --prompts)"
 class Next:
     command: str
     note: str = ""
-    """What the command leaves open; empty where nothing is."""
+    """What the command leaves open, and what else may be typed; empty where there is neither."""
 
 
 def after_replay(replay: Replay) -> Next | None:
@@ -41,11 +42,20 @@ def _trial(engine: str, flags: str, origin: Origin) -> Next | None:
     if not flags:
         return None
     if engine != LLAMACPP:
-        return Next("breakeven trial --baseline-url URL --candidate-url URL")
-    candidate = f"--candidate {shlex.quote(flags)}"
-    if origin.kind in _OTHERS:
-        return Next(f"breakeven trial … {candidate}", _OTHERS[origin.kind])
-    return Next(f"breakeven trial {candidate}", _YOURS)
+        command, open_ = "breakeven trial --baseline-url URL --candidate-url URL", ""
+    else:
+        is_run = origin.kind in _OTHERS
+        command = f"breakeven trial {'… ' if is_run else ''}--candidate {shlex.quote(flags)}"
+        open_ = _OTHERS.get(origin.kind, _YOURS)
+    return Next(command, f"{open_} {_forecast(origin)}".strip())
+
+
+def _forecast(origin: Origin) -> str:
+    tokenizer = " --tokenizer …" if origin.ids == "tokenizer" else ""
+    return (
+        "Whether it would pay, before any restart:  breakeven forecast "
+        f"{shlex.quote(line(origin.path, 500))}{tokenizer} --calibration FILE  (of `breakeven calibrate URL`)"
+    )
 
 
 def _sweep(replay: Replay) -> Next:

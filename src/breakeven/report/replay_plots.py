@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 
 from breakeven.acceptance.record import Acceptance
+from breakeven.drafters.naming import value_words, varying
 from breakeven.replay.records import Sweep, SweepRow
-from breakeven.report.replay_figures import by_drafter, varying
-from breakeven.report.replay_words import decimal, per_step, row_words, settings_words, value_words
+from breakeven.report.replay_figures import by_drafter
+from breakeven.report.replay_words import decimal, per_step, row_words, settings_words
 from breakeven.report.svg import Linear, Tick, padded
 from breakeven.report.text import line
 from breakeven.units import share
@@ -49,11 +50,15 @@ def heat_maps(sweep: Sweep) -> list[HeatMap]:
     """One for each drafter with several settings, all shaded on one scale of tokens per step."""
     values = [row.tokens_per_step for row in sweep.rows]
     scale = Linear(min(values), max(values))
-    return [_map(name, rows, scale) for name, rows in by_drafter(sweep).items() if varying(rows)]
+    return [_map(name, rows, scale) for name, rows in by_drafter(sweep).items() if _varying(rows)]
+
+
+def _varying(rows: list[SweepRow]) -> set[str]:
+    return varying(row.settings for row in rows)
 
 
 def _map(name: str, rows: list[SweepRow], scale: Linear) -> HeatMap:
-    differing = varying(rows)
+    differing = _varying(rows)
     column = _column(rows, differing)
     down = sorted({_key(row, differing - {column}) for row in rows}, key=_order)
     across = sorted({row.settings.get(column) for row in rows}, key=lambda value: _order((value,)))

@@ -6,6 +6,8 @@ from collections.abc import Collection, Mapping
 from typing import Any, Protocol
 
 from breakeven.acceptance.counters import SpecCounters
+from breakeven.drafters import naming
+from breakeven.forecast.records import Forecast, ForecastRow
 from breakeven.replay.records import FirstToken, Origin, Replay, Sweep, SweepRow
 from breakeven.report.replay_warmup import warm_up
 from breakeven.report.text import line
@@ -33,7 +35,6 @@ PAYS = (
     "Acceptance is not speedup: whether this pays also depends on what a step that checks a draft costs on "
     "your server. `breakeven trial` decides."
 )
-_RANGE = ("min_n", "max_n")
 LLAMACPP = "llama.cpp"
 """Its flags are those that `breakeven trial --candidate` takes."""
 ENGINES = {
@@ -63,8 +64,12 @@ class Recorded(Protocol):
 def record_sentence(record: Replay | Sweep) -> str:
     """What was replayed: `runs/x (run): 80 requests, 49,848 output tokens`."""
     total = (record.requests, record.output_tokens) if isinstance(record, Sweep) else _size(record)
-    origin = record.origin
-    said = f"{count(total[0], 'request')}, {count(total[1], 'output token')}"
+    return record_words(record.origin, *total)
+
+
+def record_words(origin: Origin, requests: int, output_tokens: int) -> str:
+    """A record's name, kind and size, and whether its ids are made again."""
+    said = f"{count(requests, 'request')}, {count(output_tokens, 'output token')}"
     return f"{line(origin.path, 500)} ({origin.kind}): {said}{_MADE_AGAIN.get(origin.ids, '')}"
 
 
@@ -89,11 +94,11 @@ def meaning(record: Replay | Sweep) -> list[str]:
     return [sentence for sentence in sentences if sentence]
 
 
-def chosen_sentence(sweep: Sweep) -> str:
-    """Why the best of a sweep looks a little better than it is; empty where there was no choice."""
-    if len(sweep.rows) < 2:
+def chosen_sentence(record: Sweep | Forecast) -> str:
+    """Why the best of several looks a little better than it is; empty where there was no choice."""
+    if len(record.rows) < 2:
         return ""
-    same = count(sweep.requests, "request")
+    same = count(record.requests, "request")
     return f"The best is chosen and scored on the same {same}: expect somewhat less on others."
 
 
@@ -113,7 +118,7 @@ def last_step_sentence(record: Replay | Sweep) -> str:
     return f"{_LAST_STEP}{_DRAFTED_END if LLAMACPP in engines else ''}."
 
 
-def learning_sentence(record: Replay | Sweep) -> str:
+def learning_sentence(record: Replay | Sweep | Forecast) -> str:
     """On which server the counts of drafters that learn are so; empty where none does."""
     names = {line(row.drafter, 60) for row in _rows(record) if row.learns}
     if not names:
@@ -125,7 +130,7 @@ def learning_sentence(record: Replay | Sweep) -> str:
     )
 
 
-def _rows(record: Replay | Sweep) -> tuple[Replay | SweepRow, ...]:
+def _rows(record: Replay | Sweep | Forecast) -> tuple[Replay | SweepRow | ForecastRow, ...]:
     return (record,) if isinstance(record, Replay) else record.rows
 
 
@@ -169,29 +174,8 @@ def skipped_sentences(skipped: Mapping[str, int]) -> list[str]:
 
 
 def settings_words(settings: Mapping[str, Any], only: Collection[str] | None = None) -> str:
-    """`k=5 n=2–4`: a pair of shortest and longest n-gram as a range; of the settings in `only`, if given."""
-    names = list(settings)
-    if all(name in settings for name in _RANGE):
-        names.remove("max_n")
-    return line(" ".join(_word(name, settings) for name in names if _wanted(name, settings, only)), 300)
-
-
-def _wanted(name: str, settings: Mapping[str, Any], only: Collection[str] | None) -> bool:
-    return only is None or name in only or (name == "min_n" and "max_n" in settings and "max_n" in only)
-
-
-def _word(name: str, settings: Mapping[str, Any]) -> str:
-    if name != "min_n" or "max_n" not in settings:
-        return f"{name}={value_words(settings[name])}"
-    low, high = (value_words(settings[end]) for end in _RANGE)
-    return f"n={low}" if low == high else f"n={low}–{high}"
-
-
-def value_words(value: Any) -> str:
-    """A setting's value as it is typed after `--set NAME=`."""
-    if isinstance(value, bool):
-        return str(value).lower()
-    return "none" if value is None else f"{value:g}" if isinstance(value, float) else str(value)
+    """As in drafters/naming.py, safe to print."""
+    return line(naming.settings_words(settings, only), 300)
 
 
 def headline(tokens_per_step: float | None) -> str:
@@ -264,6 +248,6 @@ def per_step(tokens: int | None, counters: SpecCounters) -> str:
     return f"{tokens / counters.steps:.3f}" if tokens is not None and counters.steps else ABSENT
 
 
-def row_words(row: SweepRow) -> str:
+def row_words(row: SweepRow | ForecastRow) -> str:
     """Drafter and settings."""
-    return f"{line(row.drafter)} {settings_words(row.settings)}".rstrip()
+    return f"{line(row.drafter, 60)} {settings_words(row.settings)}".rstrip()

@@ -6,6 +6,7 @@ import base64
 import hashlib
 import json
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -16,6 +17,17 @@ from markupsafe import Markup
 
 from breakeven.report.text import clean, line
 from breakeven.trace.files import storing, write_atomically
+
+
+@dataclass(frozen=True, slots=True)
+class KeyFigure:
+    """One of the large figures at the head of a page."""
+
+    key: str
+    """Of its definition; empty where the name says all."""
+    name: str
+    value: str
+    note: str = ""
 
 
 def render(template: str, variables: Mapping[str, Any], data: Any) -> str:

@@ -36,3 +36,8 @@ def line(text: str, limit: int = 200) -> str:
     """One line of harmless text, at most `limit` characters, cut with an ellipsis."""
     joined = " ".join(clean(text).split())
     return joined if len(joined) <= limit else joined[: limit - 1] + "…"
+
+
+def named_build(server: str) -> str:
+    """Engine and version, without the number that a llama.cpp built outside its repository gives itself."""
+    return server.replace("b0-unknown", "(build not known)")

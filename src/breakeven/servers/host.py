@@ -10,7 +10,9 @@ import signal
 import stat
 from collections.abc import AsyncGenerator
 from pathlib import Path
+from typing import Any
 
+from breakeven.client.loop import running_loop_name
 from breakeven.errors import ServerError, StorageError
 from breakeven.servers.operations import Completed
 
@@ -110,11 +112,16 @@ async def _start(
             stdout=asyncio.subprocess.PIPE,
             stderr=stderr,
             limit=LONGEST_LINE_BYTES,
-            process_group=0,
             env=environment(),
+            **_own_group(),
         )
     except OSError as error:
         raise ServerError(f"{argv[0]} cannot be started: {error.strerror}") from error
+
+
+def _own_group() -> dict[str, Any]:
+    """uvloop knows no `process_group`."""
+    return {"preexec_fn": os.setpgrp} if running_loop_name() == "uvloop" else {"process_group": 0}
 
 
 def environment() -> dict[str, str]:

@@ -1,21 +1,82 @@
-"""The trial of one live service: the baseline as it runs, the candidate in its place, and the baseline back."""
+"""The trial of one live service: the baseline as it runs, the candidate in its place, and the baseline back.
+
+Only one side is up at a time. The folder is that of any trial: run folders `baseline` and `candidate`, and
+trial.json. The baseline that is back is asked into the same run folder as before, as later repeats.
+"""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
+from breakeven.client.load import ClosedLoop
+from breakeven.client.tokenise import keep_tokens
+from breakeven.client.transport import Pool
 from breakeven.engines.speculation import SpeculationConfig
-from breakeven.trace.run import Run
+from breakeven.errors import UsageError
+from breakeven.measure import GIVE_UP_AFTER, Asker, Failures, MeasurePlan, describe
+from breakeven.trace.journal import RunWriter
+from breakeven.trace.run import Run, load_run
+from breakeven.trial.confounded import log_facts
+from breakeven.trial.live_candidate import LiveTrial
+from breakeven.trial.live_change import ready
+from breakeven.trial.live_dry_run import dry_run
 from breakeven.trial.live_order import ORDERS, Order
 from breakeven.trial.live_records import LivePlan, Service, Watch
+from breakeven.trial.live_side import FACTS, LEFT_OUT, RELOAD_S, measuring
+from breakeven.trial.plan import SIDES
 from breakeven.trial.result import TrialResult
 
 __all__ = ["ORDERS", "LivePlan", "Order", "Service", "Watch", "dry_run", "measure_baseline", "try_candidate"]
 
+BASELINE, CANDIDATE = SIDES
+
 
 async def measure_baseline(service: Service, plan: LivePlan, out: Path, watch: Watch) -> Run:
-    """Ask the service as it runs, without a restart, into out/baseline."""
-    raise NotImplementedError
+    """Ask the service as it runs, without a restart, into out/baseline; a server that ends with breakeven is
+    started first. It holds the half of the repeats that comes before the candidate (all of them for AB).
+
+    Raises EndpointError where it does not answer, ServerError where it cannot be started, StorageError.
+    """
+    reload_s = await _started(service, plan, watch)
+    watch.begins(
+        f"{BASELINE}, as it runs", 1, len(plan.order), plan.before * len(plan.trial.workload.prompts)
+    )
+    facts = await log_facts(service.lifecycle, service.dialect)
+    async with Pool() as pool:
+        asker = await Asker.find(
+            pool, service.endpoint, plan.trial.sampling, service.timeouts, service.ask_for
+        )
+        load = ClosedLoop(plan.trial.concurrency)
+        measured = MeasurePlan(plan.trial.workload, plan.trial.sampling, load, plan.most, plan.trial.warmup)
+        meta = replace(describe(asker, measured, "trial-side"), extra={FACTS: facts, RELOAD_S: reload_s})
+        see = Failures(max(GIVE_UP_AFTER, plan.trial.concurrency)).see
+        writer = RunWriter.create(out / BASELINE, meta, plan.trial.workload.prompts)
+        with measuring(BASELINE, plan.trial, writer, watch, see) as (side, end):
+            await side.begin(asker, any(plan.is_fresh(service.dialect, one) for one in plan.candidates))
+            for repeat in range(plan.before):
+                if repeat and not side.has_time(_limit_s(plan), 1):
+                    break
+                await side.repeat(repeat)
+            side.finish(end)
+        run = load_run(out / BASELINE)
+        await keep_tokens(pool, asker.endpoint, run)
+    return run
+
+
+async def _started(service: Service, plan: LivePlan, watch: Watch) -> float | None:
+    """Seconds that it took; None where it ran already."""
+    if not service.ends_with_us or (await service.lifecycle.state()).condition == "running":
+        return None
+    await service.lifecycle.restart()
+    answers = await ready(service, plan.start_limit_s, False, None, (), 1, watch.starting)
+    return answers.seconds
+
+
+def _limit_s(plan: LivePlan) -> float | None:
+    """Half of the measuring is the baseline's."""
+    limit_s = plan.trial.time_limit_s
+    return None if limit_s is None else limit_s / 2 * plan.before / plan.most
 
 
 async def try_candidate(
@@ -26,10 +87,37 @@ async def try_candidate(
     watch: Watch,
     baseline: Path | None = None,
 ) -> TrialResult:
-    """Measure one candidate in place of the service, and put the service back; into out."""
-    raise NotImplementedError
+    """Put the candidate in the service's place, measure it, and put the service back, verified with a
+    completion; with ABA and ABBA measure that again. Whatever happens, the service is back as it was found,
+    unless the verdict is the one with which the candidate is to be kept.
+
+    `out` holds `baseline` from `measure_baseline`; for a further candidate give another `out`, and the
+    baseline's run folder, which is copied. A candidate that fails is a result: its verdict is `refused`, and
+    says why. Raises UsageError for what cannot be tried, with nothing touched; StorageError; BreakevenError
+    where the service could not be put back, or is not well afterwards; CancelledError or KeyboardInterrupt
+    once it is back. From the first change on, what was measured is saved.
+    """
+    if service.ends_with_us and plan.keep_if is not None:
+        raise UsageError("a process that breakeven starts ends with it: leave out --keep-if")
+    await service.lifecycle.check_rights()
+    found = _baseline(out, baseline, plan)
+    return await LiveTrial(service, plan, candidate, out, watch, found).run()
 
 
-def dry_run(service: Service, plan: LivePlan) -> str:
-    """All that a trial would do, in order. Touches nothing."""
-    raise NotImplementedError
+def _baseline(out: Path, elsewhere: Path | None, plan: LivePlan) -> Run:
+    """The baseline's run, in `out`. Raises RunFormatError where there is none, StorageError."""
+    folder = out / BASELINE
+    if elsewhere is not None and elsewhere.resolve() != folder.resolve():
+        _copy(load_run(elsewhere), folder, plan.before)
+    return load_run(folder)
+
+
+def _copy(run: Run, folder: Path, repeats: int) -> None:
+    """The first of its repeats only: those after another candidate are no part of this one's trial."""
+    left_out = {n: why for n, why in run.meta.extra.get(LEFT_OUT, {}).items() if int(n) < repeats}
+    meta = replace(run.meta, extra={**run.meta.extra, LEFT_OUT: left_out})
+    writer = RunWriter.create(folder, meta, run.prompts())
+    for trace in run.traces():
+        if trace.repeat < repeats:
+            writer.append(trace)
+    writer.finish(meta)

@@ -14,11 +14,14 @@ sides alike. AB has nothing against drift.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import count
 from typing import Literal, get_args
 
 from breakeven.errors import UsageError
+from breakeven.trace.records import RequestTrace
 
 Order = Literal["AB", "ABA", "ABBA"]
 ORDERS: tuple[Order, ...] = get_args(Order)
@@ -34,13 +37,23 @@ class Repeats:
     """Of each start of the candidate."""
 
     def after(self, asked: Sequence[int]) -> tuple[int, ...]:
-        """Of the baseline once it is back, where the candidate was asked those."""
-        return tuple(sorted(set(asked) - set(self.before)))
+        """Of the baseline once it is back, where the candidate was asked those. Where all have a pair it is
+        one that pairs up with nothing: it still tells whether the machine drifted."""
+        return tuple(sorted(set(asked) - set(self.before))) or (len(self.before),)
 
-    @property
-    def most(self) -> int:
-        """Of the candidate."""
-        return sum(map(len, self.candidate))
+    def is_balanced(self, asked: Sequence[int]) -> bool:
+        """Whether as many pair up with the baseline before as with the one after it, if there is one."""
+        with_before = len(set(asked) & set(self.before))
+        has_after = any(n not in self.before for start in self.candidate for n in start)
+        return not has_after or len(asked) == 2 * with_before
+
+
+def whole_repeats(traces: Iterable[RequestTrace], prompts: int) -> int:
+    """How many repeats were asked of all prompts, from the first on, whether or not they were answered."""
+    asked: defaultdict[int, set[str]] = defaultdict(set)
+    for trace in traces:
+        asked[trace.repeat].add(trace.prompt_id)
+    return next(n for n in count() if len(asked[n]) < prompts)
 
 
 def before(order: Order, repeats: int) -> int:
@@ -55,7 +68,7 @@ def planned(order: Order, repeats: int, asked: int) -> Repeats:
     """
     if not asked:
         raise UsageError("the baseline holds no whole repeat of the prompts: measure it again")
-    first = tuple(range(min(asked, repeats)))
+    first = tuple(range(min(asked, before(order, repeats))))
     if order == "AB":
         return Repeats(first, (first,))
     second = range(len(first), min(repeats, 2 * len(first)))
@@ -67,7 +80,6 @@ def planned(order: Order, repeats: int, asked: int) -> Repeats:
     return Repeats(first, tuple(tuple(n for pair in part for n in pair) for part in starts if part))
 
 
-def once(order: Order, asked: int) -> Repeats:
-    """Each prompt once only: for a candidate whose drafter remembers what it was asked. What the baseline is
-    asked afterwards then pairs up with nothing, and tells its drift alone."""
+def once(asked: int) -> Repeats:
+    """Each prompt once only: for a candidate whose drafter remembers what it was asked."""
     return Repeats(tuple(range(asked)), ((0,),))

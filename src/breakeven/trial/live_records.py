@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from breakeven.client.endpoint import Endpoint
-from breakeven.client.openai import DEFAULT_TIMEOUTS
+from breakeven.client.openai import DEFAULT_TIMEOUTS, AskFor
 from breakeven.client.timeouts import Timeouts
 from breakeven.engines.dialect import Dialect
 from breakeven.engines.speculation import SpeculationConfig
@@ -18,7 +18,7 @@ from breakeven.servers.readiness import Progress
 from breakeven.servers.undo_record import Verification
 from breakeven.servers.watch import Bounds
 from breakeven.trace.records import RequestTrace
-from breakeven.trial.live_order import Order
+from breakeven.trial.live_order import Order, Repeats, before, once, planned
 from breakeven.trial.plan import TrialPlan
 
 START_LIMIT_S = 7200.0
@@ -41,6 +41,25 @@ class LivePlan:
     fresh_prompts: bool = False
     """Ask a candidate each prompt once only, also where its drafter is not known to learn across requests."""
 
+    @property
+    def most(self) -> int:
+        """Repeats of a side, if nothing ends them sooner."""
+        return self.trial.repeats or self.trial.cap
+
+    @property
+    def before(self) -> int:
+        """Repeats of the baseline as it was found."""
+        return before(self.order, self.most)
+
+    def is_fresh(self, dialect: Dialect, candidate: SpeculationConfig) -> bool:
+        """Whether it is asked each prompt once only: a drafter that remembers an answer drafts it again."""
+        return self.fresh_prompts or dialect.learns(candidate)
+
+    def repeats(self, dialect: Dialect, candidate: SpeculationConfig, asked: int) -> Repeats:
+        """Once the baseline was asked so many. Raises UsageError for none."""
+        fresh = self.is_fresh(dialect, candidate)
+        return once(asked) if fresh and asked else planned(self.order, self.most, asked)
+
 
 @dataclass(frozen=True, slots=True)
 class Service:
@@ -62,6 +81,11 @@ class Service:
     def ends_with_us(self) -> bool:
         """Whether nothing of it is left once breakeven has ended, so that nothing is to be recovered."""
         return self.lifecycle.kind == "process"
+
+    @property
+    def ask_for(self) -> AskFor:
+        """Both sides are asked alike; where the engine gives token ids with them, as a replay needs them."""
+        return AskFor(token_ids=self.dialect.name == "vllm")
 
     def verification(self) -> Verification | None:
         """How a recovery knows that the baseline answers."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from breakeven.engines.speculation import SpeculationConfig
 from breakeven.interval import Interval
+from breakeven.trial.result import TrialResult
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +20,16 @@ class Outlook:
     """Of decoding, as ForecastRow's cells; None where none could be forecast."""
     words: str
     """What is known instead of a speedup or beside it, one or more sentences; empty where nothing is."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tried:
+    """What became of one candidate."""
+
+    outlook: Outlook
+    result: TrialResult | None = None
+    skipped: str = ""
+    """Why it was not tried; empty where it was."""
 
 
 def by_promise(outlooks: Iterable[Outlook]) -> list[Outlook]:

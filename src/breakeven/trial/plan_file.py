@@ -1,16 +1,16 @@
 """Plan file: a trial as TOML, for CI. It holds options by their long names, and the candidates.
 
-    server = "systemd:vllm.service"
-    repeats = 5
-    yes = true
-    fail-if = "slower"
+server = "systemd:vllm.service"
+repeats = 5
+yes = true
+fail-if = "slower"
 
-    [[candidate]]
-    method = "ngram"
-    k = 5
-    min-n = 2
-    max-n = 4
-    set = { disable_padded_drafter_batch = true }
+[[candidate]]
+method = "ngram"
+k = 5
+min-n = 2
+max-n = 4
+set = { disable_padded_drafter_batch = true }
 """
 
 from __future__ import annotations

@@ -18,6 +18,7 @@ from breakeven.acceptance.counters import SpecCounters
 from breakeven.compare.comparison import compare_traces
 from breakeven.compare.confounders import confounders
 from breakeven.compare.degenerate import is_degenerate
+from breakeven.compare.records import Verdict
 from breakeven.errors import RunFormatError, UsageError
 from breakeven.trace.files import storing, write_atomically
 from breakeven.trace.records import RequestTrace
@@ -58,6 +59,8 @@ class TrialRecord:
     """Repeats that are not compared, and why."""
     elapsed_s: float | None = None
     finished: bool = False
+    failed: str | None = None
+    """Why the candidate was taken out before its end: there is no verdict then."""
     format_version: int = FORMAT_VERSION
 
 
@@ -163,7 +166,7 @@ def _assemble(folder: Path, record: TrialRecord, runs: Mapping[str, Run]) -> Tri
         baseline=baseline,
         candidate=candidate,
         comparison=comparison,
-        verdict=judge(comparison, checks),
+        verdict=_failed(record.failed) if record.failed else judge(comparison, checks),
         stopped_after=comparison.repeats,
         stop_reason=record.stop_reason,
         confounders=(
@@ -177,6 +180,10 @@ def _assemble(folder: Path, record: TrialRecord, runs: Mapping[str, Run]) -> Tri
         started=record.started,
         elapsed_s=record.elapsed_s,
     )
+
+
+def _failed(why: str) -> Verdict:
+    return Verdict("refused", f"No verdict, as the candidate failed: {why.rstrip('.')}.")
 
 
 def _self_check(run: Run) -> tuple[bool, tuple[str, ...]]:

@@ -9,8 +9,9 @@ import pytest
 from click.testing import CliRunner, Result
 
 from breakeven.cli.calibrate import calibrate_verb
+from breakeven.cli.show import show
 from breakeven.cost.calibration import FILE, load_calibration
-from breakeven.errors import UsageError, WorkloadError
+from breakeven.errors import BreakevenError, UsageError, WorkloadError
 from breakeven.servers.fake import FakeServer, Script
 
 pytestmark = pytest.mark.quiet
@@ -44,8 +45,52 @@ def test_unknown_prompts_are_refused():
         calibrated(NOWHERE, "--prompts", "none-such")
 
 
-def test_a_url_is_needed():
-    assert calibrated().exit_code == 2
+def test_a_url_or_a_model_is_needed():
+    with pytest.raises(UsageError, match="calibrate http://HOST:PORT .* calibrate --model smollm2"):
+        calibrated()
+
+
+@pytest.mark.parametrize("words", [("--slots", 4), ("--flags", "-t 2")])
+def test_what_is_of_the_embedded_engine_is_refused_beside_a_url(words: tuple[object, ...]):
+    with pytest.raises(UsageError, match=f"{words[0]} is of an embedded engine"):
+        calibrated(NOWHERE, *words)
+
+
+def test_beside_a_url_model_is_a_name_there(tmp_path: Path):
+    words = ("--max-concurrency", 3, "--quick", "--max-tokens", 64, "--out", tmp_path / "out")
+    with FakeServer(SCRIPT).in_thread() as server, pytest.raises(BreakevenError, match="no-such"):
+        calibrated(server.url, "--model", "no-such", *words)
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    "words", [("--flags", "--spec-type ngram-mod"), ("--moe",), ("--max-concurrency", 2)]
+)
+def test_a_refused_embedded_calibration_leaves_nothing(
+    words: tuple[object, ...], tiny_model: Path, tmp_path: Path
+):
+    with pytest.raises(UsageError):
+        calibrated("--model", tiny_model, *words, "--out", tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_show_prints_a_calibration_again(tmp_path: Path):
+    words = ("--max-concurrency", 3, "--quick", "--max-tokens", 64, "--dense")
+    out = tmp_path / "out"
+    with FakeServer(SCRIPT).in_thread() as server:
+        made = calibrated(server.url, *words, "--out", out)
+    for path in (out, out / FILE):
+        assert CliRunner().invoke(show, [str(path)], catch_exceptions=False).stdout == made.stdout
+        again = json.loads(CliRunner().invoke(show, [str(path), "--json"], catch_exceptions=False).stdout)
+        assert again["path"] == str(out / FILE) and len(again["points"]) == 3 and "definitions" in again
+    assert f"Next: breakeven forecast RECORD --calibration {out}" in made.stdout.splitlines()
+    (out / FILE).write_text("{")
+    with pytest.raises(UsageError, match="is no JSON"):
+        CliRunner().invoke(show, [str(out)], catch_exceptions=False)
+
+
+def test_show_lists_calibrations_in_its_help():
+    assert "a calibration" in CliRunner().invoke(show, ["--help"]).stdout
 
 
 def test_json_is_the_file_and_its_path(tmp_path: Path):

@@ -54,6 +54,11 @@ def run(folder: Path, **changes: Any) -> Run:
     return a_run(folder, [served(f"{i}#0", 100, 0.5, 0.012, 40, at_s=2 * i) for i in range(4)], **changes)
 
 
+def test_more_devices_than_heads_are_refused_at_once():
+    with pytest.raises(UsageError, match=r"type --tp 32$"):
+        modelled_of({**NOTHING, **H100, "tp": 10**18})
+
+
 def test_a_calibration_is_measured(tmp_path: Path):
     found = chosen(calibration=calibration(tmp_path))
     assert isinstance(found.cost, Measured) and found.cost.moe is True
@@ -99,6 +104,21 @@ def test_a_step_as_given_is_the_anchor(tmp_path: Path):
     assert isinstance(found.cost, Anchored)
     assert (found.cost.measured_s, found.cost.at) == (0.009, PLAIN_STEP)
     assert "9 ms as given" in found.words and "llama-3.1-8b on 1 × h100-sxm" in found.words
+
+
+@pytest.mark.parametrize(("step_ms", "times"), [(4.0, "0.562"), (34.0, "4.78")])
+def test_a_step_of_another_machine_is_refused(step_ms: float, times: str, tmp_path: Path):
+    with pytest.raises(UsageError) as caught:
+        chosen(**H100, step_ms=step_ms)
+    said = str(caught.value)
+    assert f"{step_ms:g} ms as given, is {times} times what a model of llama-3.1-8b on 1 × h100-sxm" in said
+    assert "7.11 ms" in said and "0.65 to 2.4 times" in said
+    for words in ("breakeven calibrate URL", "--hardware", "--step-ms"):
+        assert words in said
+    slow = [served(f"{i}#0", 100, 0.5, 0.034, 40, at_s=2 * i) for i in range(4)]
+    with pytest.raises(UsageError, match=r"record's own step, 34.00 ms .* another machine or model"):
+        chosen(a_run(tmp_path / "slow", slow), **H100)
+    assert isinstance(chosen(a_run(tmp_path / "two", slow), **H100, step_ms=9.0).cost, Anchored)
 
 
 def test_else_the_run_has_measured_one(tmp_path: Path):

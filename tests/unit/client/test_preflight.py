@@ -55,7 +55,7 @@ async def test_without_a_list_the_model_must_be_named(raw_server: Any) -> None:
 @pytest.mark.parametrize("body", [b"<html><title>Hi</title></html>", b"hello", b'{"data": 5}', b"5", b"null"])
 async def test_what_is_no_openai_server(raw_server: Any, body: bytes) -> None:
     async with raw_server([http(body, 200, "text/html")]) as server:
-        with pytest.raises(ProtocolError, match=f"{server.url}/v1/models.*check --url"):
+        with pytest.raises(ProtocolError, match=f"{server.url}/v1/models.*check the URL"):
             await checked(server.url)
 
 
@@ -63,7 +63,7 @@ async def test_a_refused_key_and_a_dead_server(raw_server: Any) -> None:
     async with raw_server([http(b"{}", 401)]) as server:
         with pytest.raises(HttpError, match="--api-key-env NAME or --api-key-file FILE"):
             await checked(server.url)
-    with pytest.raises(ConnectFailed, match="start the server, or check --url"):
+    with pytest.raises(ConnectFailed, match="start the server, or check the URL"):
         await checked("http://127.0.0.1:1")
 
 

@@ -256,7 +256,7 @@ async def test_the_connect_timeout_is_its_own(monkeypatch: pytest.MonkeyPatch) -
 async def test_a_dead_server_says_what_to_do() -> None:
     trace = await asked("http://127.0.0.1:1")
     assert message(trace).startswith("ConnectFailed: nothing answers at http://127.0.0.1:1")
-    assert "check --url" in message(trace)
+    assert "check the URL" in message(trace)
     assert "ConnectFailed" in message(await asked("http://no-such-host.invalid"))
 
 
@@ -272,7 +272,7 @@ async def test_a_dead_server_says_what_to_do() -> None:
         (422, {"detail": [{"loc": ["body", "seed"], "msg": "extra seed"}]}, "--extra seed=null"),
         (400, {"message": "max_tokens=9 cannot be greater than max_model_len=8"}, "lower --max-tokens"),
         (413, {}, "too large"),
-        (418, {"error": {}}, "check --url"),
+        (418, {"error": {}}, "check the URL"),
     ],
 )
 async def test_http_errors_say_what_to_type(raw_server: Any, status: int, body: Any, advice: str) -> None:
@@ -293,7 +293,7 @@ async def test_a_404_lists_the_models_there_are(raw_server: Any) -> None:
     async with raw_server([missing], [ours]) as server:
         assert "try --api completions" in message(await asked(server.url))
     async with raw_server([missing]) as server:
-        assert "check --url and --model" in message(await asked(server.url))
+        assert "check the URL and --model" in message(await asked(server.url))
 
 
 async def test_an_html_error_page_is_told_by_its_title(raw_server: Any) -> None:

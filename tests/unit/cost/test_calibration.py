@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import replace
 from functools import reduce
 from pathlib import Path
@@ -133,6 +134,9 @@ def test_the_fit_in_the_file_is_not_believed(tmp_path: Path):
     [
         ({"version": 2}, "pip install -U breakeven"),
         ({"version": "1"}, "is no calibration"),
+        ({"version": 0}, "format 0, which there never was"),
+        ({"notes": "text"}, "no list of sentences"),
+        ({"points": [{}] * 1001}, "1001 points"),
         ({"points": ["x"]}, "is damaged"),
         ({"points": 3}, "is damaged"),
         ({"server": None}, "is damaged"),
@@ -153,7 +157,11 @@ def test_what_no_calibration_holds_is_refused(changes: dict[str, Any], said: str
     [
         ({"step_ms": 0}, "times out of order"),
         ({"low": 11.0}, "times out of order"),
-        ({"step_ms": "fast"}, "is damaged"),
+        ({"step_ms": "fast"}, "'fast' is no time in ms"),
+        ({"step_ms": True}, "'True' is no time in ms"),
+        ({"high": 1e308}, "a time of 1e.308 ms"),
+        ({"n": -1}, "less than nothing"),
+        ({"context_tokens": -5}, "less than nothing"),
         ({"concurrency": 2}, "concurrency 2 after 2"),
         ({"n": 1.5}, "n is '1.5'"),
         ({"visits": 3}, "is damaged"),
@@ -177,3 +185,10 @@ def test_other_files_are_refused(tmp_path: Path):
     (tmp_path / FILE).write_text("[1]")
     with pytest.raises(UsageError, match=r"is no calibration.*breakeven calibrate URL"):
         load_calibration(tmp_path)
+
+
+def test_a_pipe_and_a_device_are_not_waited_for(tmp_path: Path):
+    os.mkfifo(tmp_path / "pipe")
+    for path in (tmp_path / "pipe", Path("/dev/zero")):
+        with pytest.raises(UsageError, match="is no calibration"):
+            load_calibration(path)

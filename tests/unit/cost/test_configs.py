@@ -112,6 +112,8 @@ def test_bad_configs(change: dict[str, Any], said: str):
     ("change", "said"),
     [
         ({"num_experts_per_tok": 129}, "top_k 129 of 128 experts"),
+        ({"mlp_only_layers": [[1]]}, "mlp_only_layers of config.json is "),
+        ({"architectures": ["x" * 10_000], "model_type": None}, "the architecture 'x{40}', which"),
         ({"num_experts": None}, "n_routed_experts or num_local_experts or num_experts"),
         (
             {"layer_types": ["linear_attention"], "sliding_window": 5, "use_sliding_window": True},

@@ -165,6 +165,7 @@ def test_relative_is_a_ratio_in_its_interval(
     ratio, low, high = found.relative(tokens, base)
     assert ratio == pytest.approx(found.step_seconds(tokens)[0] / found.step_seconds(base)[0])
     assert 0 <= low <= ratio <= high
+    assert (low if tokens > base else 1 / high) >= 1 - 1e-12
     assert found.relative(tokens, tokens) == (1, 1, 1)
 
 

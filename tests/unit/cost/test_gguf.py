@@ -106,6 +106,13 @@ def test_latent_attention(tmp_path: Path):
     assert geometry.attention == Latent(heads=4, q_rank=16, kv_rank=32, nope_dim=16, rope_dim=8, v_dim=16)
 
 
+@pytest.mark.parametrize("name", ["m-00001-of-00000.gguf", "m-00003-of-00002.gguf"])
+def test_a_part_that_the_name_does_not_count(tmp_path: Path, name: str):
+    path = write(tmp_path / name, tiny_metadata(), tiny_tensors())
+    with pytest.raises(UsageError, match="which it is not"):
+        geometry_from_gguf(path)
+
+
 def test_parts_of_a_split_file(tmp_path: Path):
     tensors = tiny_tensors()
     names = list(tensors)

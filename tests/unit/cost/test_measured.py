@@ -76,6 +76,7 @@ def test_more_tokens_never_cost_less(steps_ms: list[float], moe: bool | None, le
     assert cost.seconds(less).estimate <= cost.seconds(more).estimate * (1 + 1e-9)
     base = Step(1, less.sequences)
     assert cost.relative(less, base).estimate <= cost.relative(more, base).estimate * (1 + 1e-9)
+    assert cost.relative(more, base).low >= 1 - 1e-9
 
 
 @given(STEPS.filter(lambda step: step.tokens > 1.01))

@@ -1,4 +1,5 @@
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -57,12 +58,19 @@ def test_a_gguf_file_by_its_magic(tmp_path: Path):
         ("{}", "neither a model's config.json nor a geometry"),
         ('{"weight_map": {}}', "neither a model's config.json nor a geometry"),
         ("[" * 100_000, "neither GGUF nor JSON"),
-        ('{"model_type": "bert"}', "architecture bert"),
+        ('{"model_type": "bert"}', "architecture 'bert'"),
     ],
 )
 def test_files_that_describe_no_model(tmp_path: Path, text: str, said: str):
     with pytest.raises(UsageError, match=said):
         geometry_from_path(saved(tmp_path / "x.json", text))
+
+
+def test_a_pipe_and_a_device_are_not_waited_for(tmp_path: Path):
+    os.mkfifo(tmp_path / "pipe")
+    for path in (tmp_path / "pipe", Path("/dev/zero")):
+        with pytest.raises(UsageError, match="no regular file"):
+            geometry_from_path(path)
 
 
 def test_bytes_that_are_no_text(tmp_path: Path):

@@ -106,6 +106,7 @@ def test_bits_of_the_cache(block: dict[str, Any], expected: int):
     ("pattern", "module", "expected"),
     [
         ("re:.*mlp\\.gate_proj", "model.layers.0.mlp.gate_proj", True),
+        ("re:.*layers\\.(1?[0-9]|2[0-3])\\.(?!mlp).*", "model.layers.17.self_attn.q_proj", True),
         ("re:mlp", "model.layers.0.mlp.gate_proj", False),
         ("model.layers.*.self_attn", "model.layers.7.self_attn.q_proj", True),
         ("model.layers.1.self_attn*", "model.layers.1.self_attn.q_proj", True),
@@ -129,6 +130,10 @@ def test_ways_to_name_modules(pattern: str, module: str, expected: bool):
         ({"quant_method": "fp8", "weight_block_size": [128, 0]}, "no sizes"),
         ({"quant_method": "fp8", "ignored_layers": [3]}, "ignored_layers"),
         ({"quant_method": "fp8", "ignored_layers": ["re:("]}, "no regular expression"),
+        ({"quant_method": "fp8", "ignored_layers": ["re:" + "(.*)*" * 12 + "!"]}, "may take hours"),
+        ({"quant_method": "fp8", "ignored_layers": ["re:(a|aa)+!"]}, "may take hours"),
+        ({"quant_method": "fp8", "ignored_layers": ["re:" + ".?" * 60 + "!"]}, "may take hours"),
+        ({"quant_method": "x" * 10_000}, "quant_method 'x{40}'"),
     ],
 )
 def test_bad_blocks(block: dict[str, Any], said: str):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 from pathlib import Path
 from typing import Any
 
@@ -173,6 +174,11 @@ ABOUT = {"version": 1, "count": 4, "model": "m", "random_router": False}
     [
         ({**ABOUT, "version": 2}, {}, "format 2, and this version reads up to 1"),
         ({**ABOUT, "version": "1"}, {}, "format"),
+        ({**ABOUT, "version": 0}, {}, "format 0"),
+        ({**ABOUT, "count": float("nan")}, {}, "is damaged"),
+        ({**ABOUT, "model": None}, {}, "is damaged .model is None"),
+        ({**ABOUT, "random_router": 1}, {}, "is damaged .random_router is 1"),
+        (ABOUT, {"lengths": np.array([1.0, np.nan])}, "is damaged .lengths are no whole numbers"),
         ({"version": 1}, {}, "is damaged"),
         ([], {}, "is no trace of routing"),
         ({**ABOUT, "count": "4"}, {}, "is damaged"),
@@ -197,6 +203,19 @@ def test_no_npz(tmp_path: Path, content: bytes) -> None:
         load_routing(tmp_path / "absent.npz")
     with pytest.raises(UsageError, match="cannot read"):
         load_routing(tmp_path)
+
+
+def test_a_pipe_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(UsageError, match="no regular file"):
+        load_routing(tmp_path / "pipe")
+
+
+def test_a_small_file_that_unpacks_to_any_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = write(tmp_path / "routing.npz", ABOUT)
+    monkeypatch.setattr("breakeven.cost.routing._MOST_BYTES", 100)
+    with pytest.raises(UsageError, match="is no trace of routing"):
+        load_routing(path)
 
 
 def test_an_array_alone(tmp_path: Path) -> None:

@@ -41,3 +41,11 @@ def test_a_speed_is_above_0(speeds: tuple[float, float]):
 
 def test_one_device_has_no_link_in_its_name():
     assert llama(Observation("x", 0.01, 0.01)).device == "h100-sxm"
+
+
+@pytest.mark.parametrize(
+    "lacking", [{"geometry": None}, {"hardware": None}, {"geometry": None, "hardware": None}]
+)
+def test_without_a_calibration_both_model_and_hardware_are_needed(lacking: dict[str, None]):
+    with pytest.raises(UsageError, match="--calibration FOLDER .* --model X --hardware Y"):
+        kimi(**lacking)

@@ -7,7 +7,10 @@ from breakeven.cost.presets import preset
 from breakeven.explain.explain import explain
 from breakeven.explain.observed import from_speeds
 from breakeven.explain.records import Observation
-from tests.unit.explain.cases import explained_kimi, finding, kimi, llama
+from tests.unit.explain.cases import calibrated, explained_kimi, finding, kimi, llama
+
+
+TOO_DEAR = "verification_too_dear"
 
 
 @pytest.mark.parametrize("name", ["async_scheduling", "cuda_graphs", "mla_prefill"])
@@ -63,6 +66,58 @@ def test_plain_steps_far_apart_hold_more_than_decoding():
     assert found and "coding took 3.4 ms longer than explanatory" in found.evidence
     alike = tuple(one for one in kimi().observations if one.name != "coding")
     assert finding(explained_kimi(observations=alike), "steps_unlike") is None
+
+
+def test_no_context_is_named_that_no_request_has():
+    seen = (Observation("short", 0.010, 0.010), Observation("long", 0.100, 0.100))
+    found = finding(explain(replace(llama(seen[0]), observations=seen)), "steps_unlike")
+    assert found and "without speculation, which context cannot explain." in found.evidence
+    assert "tokens of context" not in found.evidence
+    near = (seen[0], Observation("long", 0.012, 0.012))
+    found = finding(explain(replace(llama(seen[0]), observations=near)), "steps_unlike")
+    assert found and "tokens of context" in found.evidence
+
+
+def test_faster_than_if_verifying_were_free_is_not_of_speculation():
+    """At most 1 + 0.5 · 4 · 0.5 = 2 times as fast."""
+    for tpot_s, there in ((0.0049, True), (0.0051, False)):
+        seen = Observation("x", 0.010, tpot_s, (0.3, 0.5), (0.1, 0.5))
+        found = finding(explain(llama(seen)), "faster_than_free")
+        assert (found is not None) == there
+        if found:
+            assert found.confidence == "high" and "x 2.04× of 2.00×" in found.evidence
+
+
+def test_no_acceptance_rate_above_1_is_asked_for():
+    seen = Observation("x", 0.010, 0.013, (0.3, 0.3), (1.0, 1.0))
+    for last_ms, said in ((60.0, "pays at no acceptance rate"), (14.0, "pays from an acceptance rate of")):
+        steps_ms = {1: 10.0, 2: 10.0 + (last_ms - 10) / 4, 5: last_ms, 6: last_ms + 1}
+        curve = calibrated(moe=False, steps_ms=steps_ms)
+        found = finding(explain(llama(replace(seen, acceptance_rate=(0.0, 0.05)), measured=curve)), TOO_DEAR)
+        assert found and said in found.evidence
+
+
+@pytest.mark.parametrize("known", ["nothing", "model", "both"])
+def test_causes_that_need_what_is_not_known_are_left_out_and_named(known: str):
+    case = kimi(measured=calibrated(), tp=8)
+    lacking = {"nothing": {"geometry": None, "hardware": None}, "model": {"hardware": None}, "both": {}}[
+        known
+    ]
+    made = explain(replace(case, **lacking, tp=1 if lacking else 8))
+    ids = {one.id for one in made.findings}
+    assert {"async_scheduling", "cuda_graphs", "steps_unlike", "lookup_only_longest"} <= ids
+    assert ("mla_prefill" in ids) == (known == "both") == ("slow_all_reduce" in ids)
+    ruled_out = {one.id for one in made.ruled_out}
+    assert ("distinct_experts" in ruled_out) == (known != "nothing")
+    assert ("weights_over_link" in ruled_out) == (known == "both")
+    assert [name for name in ("model", "hardware") if name in made.unknown] == {
+        "nothing": ["model", "hardware"], "model": ["hardware"], "both": [],
+    }[known]  # fmt: skip
+
+
+def test_from_speeds_that_cannot_be_compared_no_cause_is_told():
+    made = explained_kimi(refused="No verdict: the client failed its self-check.")
+    assert made.findings == made.ruled_out == () and made.refused
 
 
 def test_a_profiled_all_reduce_is_held_against_the_curve():

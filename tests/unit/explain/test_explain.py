@@ -121,6 +121,16 @@ def test_an_outcome_within_the_error_of_the_model_is_said_to_be(
     assert any(one.startswith(said) for one in made.warnings) == is_close
 
 
+def test_what_is_near_is_ruled_out_with_less_confidence():
+    """A mixture of experts that becomes slower although verifying as modelled pays."""
+    for rate, confidence in ((0.17, "high"), (0.11, "medium")):
+        seen = tuple(replace(one, acceptance_rate=(rate, rate)) for one in kimi().observations)
+        made = explained_kimi(observations=seen)
+        assert {one.outcome for one in made.explained} == {"faster"}
+        found = {one.id: one.confidence for one in made.ruled_out}
+        assert found["low_acceptance"] == confidence and found["weights_over_link"] == "high"
+
+
 def test_no_warnings_without_a_reason():
     assert MADE.warnings == ()
 

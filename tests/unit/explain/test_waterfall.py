@@ -68,6 +68,6 @@ def test_a_calibrated_step_is_one_part_that_grows_as_the_curve_does():
 
 def test_more_tokens_never_take_less_time_by_a_curve():
     flat = calibrated(moe=False, steps_ms={1: 13.0, 2: 13.0, 4: 13.0})
-    assert flat.relative(Step(3), PLAIN_STEP).low < 1
+    assert flat.seconds(Step(3)).low < flat.seconds(PLAIN_STEP).estimate
     (part,) = waterfall(kimi(measured=flat), 0.013, 2)
     assert part.added_s.low == 0 < part.added_s.high

@@ -82,9 +82,3 @@ def test_plain_steps_are_the_same_in_all_three():
     for other in (found.low, found.high):
         assert np.array_equal(other.empty_s[:, 0], found.estimate.empty_s[:, 0])
         assert np.array_equal(other.cached_s[:, 0], found.estimate.cached_s[:, 0])
-
-
-def test_no_end_verifies_for_less_than_nothing():
-    """An error beyond the whole increment would make a step cheaper for verifying more."""
-    found = tabulate(Line(error=1.5), 8, 4, 0)
-    assert found.low.empty_s[:, 3] == pytest.approx(found.estimate.empty_s[:, 0])

@@ -129,6 +129,11 @@ def test_a_hub_file_is_kept_under_its_name(
     assert resolve.resolve("hf:o/r/f.gguf") == path
 
 
+def test_a_home_of_nobody_is_no_file() -> None:
+    with pytest.raises(UsageError, match="neither a model by name nor a file"):
+        resolve.resolve("~nobody-of-that-name/model.gguf")
+
+
 def test_an_index_that_answers_nonsense_is_a_download_error(small: CatalogModel, files: FileServer) -> None:
     files.paths["/simple/llm-tiny/"] = Served(b"{", JSON)
     with pytest.raises(DownloadError, match="set PIP_INDEX_URL"):

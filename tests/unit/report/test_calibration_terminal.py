@@ -45,6 +45,8 @@ def test_points_windows_line_and_bound(width: int):
         "ms per token; off by",
         "upper bound of the cost of verification",
         "Calibration: runs/x/calibration.json",
+        "Next: breakeven forecast RECORD --calibration runs/x",
+        "added = step / that of 1 in flight − 1",
     ):
         assert words in said
 
@@ -74,7 +76,22 @@ def test_what_the_visits_tell_of_the_machine_is_said():
 
 def test_without_a_fit_the_points_are_there():
     said = shown(replace(CALIBRATION, points=POINTS[:2], moe=False))
+    assert "Next:" not in said
     assert "10.50" in said and "Straight line" not in said and "upper bound" not in said
+
+
+def test_a_build_that_llama_cpp_does_not_know_is_said_to_be_unknown():
+    said = shown(replace(CALIBRATION, server=ServerInfo("llama.cpp", "b0-unknown")))
+    assert "some-model, llama.cpp (build not known): a decode step" in said
+
+
+def test_no_draft_is_said_to_make_a_step_shorter():
+    noisy = tuple(
+        CurvePoint(c, ms / 1e3, ms / 5e3, ms / 0.2e3, 6) for c, ms in ((1, 10.0), (2, 10.1), (4, 11.0))
+    )
+    for moe in (True, False, None):
+        said = shown(replace(CALIBRATION, points=noisy, moe=moe))
+        assert "3: " in said and said.count("(1.00× to") == 2
 
 
 def test_nothing_that_a_server_says_reaches_the_terminal_raw():

@@ -9,6 +9,7 @@ from rich.console import Console
 
 from breakeven.explain.explain import explain
 from breakeven.explain.records import Explanation, Observation
+from breakeven.report.explain_html import explain_page
 from breakeven.report.explain_json import explain_json
 from breakeven.report.explain_terminal import print_explanation
 from tests.unit.explain.cases import calibrated, explained_kimi, kimi, llama
@@ -73,6 +74,74 @@ def test_no_number_is_cut_at_80_columns():
     assert "…" not in shown(MADE, 80).replace(" … ", "")
 
 
+SIX = {
+    "a": 0.0034, "b": 0.0033, "c": 0.0032, "d": 0.0031, "e": 0.0035, "f": 0.0099,
+}  # fmt: skip
+"""Candidate TPOTs of six prompts, five of them far faster than half of four drafted tokens can make them."""
+
+
+def six(**candidates: float) -> Explanation:
+    seen = [Observation(name, 0.010, tpot, (0.2, 0.3), (0.0, 1.0)) for name, tpot in candidates.items()]
+    return explain(replace(llama(seen[0]), observations=tuple(seen)))
+
+
+@pytest.mark.parametrize("page", [False, True])
+def test_one_prompt_that_the_model_allows_does_not_speak_for_the_others(page: bool):
+    made = six(**SIX)
+    said = explain_page(made) if page else flat(shown(made))
+    assert "Faster than the model allows in 5 of 6 (a, b, c, d, e), within it in 1." in said
+    assert "Nothing need be left over" not in said
+
+
+def test_all_sides_of_the_model_are_counted():
+    made = six(**{**SIX, "e": 0.014, "d": 0.02})
+    said = flat(shown(made))
+    assert "Faster than the model allows in 3 of 6 (a, b, c), slower than the model allows in 2 of 6" in said
+    assert "(d, e), within it in 1." in said and "Unexplained: at least 10.0 (d), 4.0 (e) ms per step" in said
+    sides = [one["against_model"] for one in explain_json(made)["explained"]]
+    assert sides == ["faster"] * 3 + ["slower"] * 2 + ["within"]
+
+
+def test_where_all_lie_within_the_model_that_is_said():
+    said = flat(shown(six(a=0.0099, f=0.0098)))
+    assert "Nothing need be left over: what was observed lies within what the model allows." in said
+
+
+def test_many_names_are_cut_and_counted():
+    assert "(p0, p1, p2, p3, p4, p5 and 2 more)" in flat(
+        shown(six(**{f"p{n}": 0.003 for n in range(8)}, f=0.0099))
+    )
+
+
+def test_the_least_assumes_what_holds_for_each():
+    seen = [
+        Observation("a", 0.010, 0.014, (0.2, 0.3), (0.5, 0.5)),
+        Observation("b", 0.010, 0.014, (0.2, 0.3), (0.4, 0.4)),
+    ]
+    said = flat(shown(explain(replace(llama(seen[0]), observations=tuple(seen)))))
+    assert "Unexplained: at least" in said and "ms per step. Slower" not in said and "even if" not in said
+
+
+def test_outcomes_that_differ_are_counted():
+    seen = [
+        Observation(name, 0.010, 0.010, rates)
+        for name, rates in (("a", (0.6, 0.7)), ("b", (0.0, 0.0)), ("c", (0.0, 1.0)))
+    ]
+    made = explain(replace(llama(seen[0]), observations=tuple(seen)))
+    said = "predicted: a speedup for 1, a slowdown for 1, a speedup or a slowdown for 1 of 3."
+    assert said in flat(shown(made))
+
+
+def test_without_hardware_the_heading_is_what_is_known():
+    seen = Observation("all", 0.013, 0.014, (0.5, 0.5), (1.0, 1.0))
+    curve = calibrated(moe=False)
+    bare = llama(seen, model=None, geometry=None, hardware=None, measured=curve, engine="llama.cpp")
+    text = shown(explain(replace(bare, engine_version="b0-unknown")))
+    assert "A model without a name, llama.cpp (build not known), eagle3 k=4" in text
+    values = explain_json(explain(bare))
+    assert values["model"] is values["hardware"] is None and {"model", "hardware"} <= set(values["absent"])
+
+
 def test_a_wide_terminal_has_the_sources_beside_the_parts():
     assert any("1.04" in row and "384 distinct" in row for row in shown(MADE, 120).splitlines())
     assert not any("1.04" in row and "384 distinct" in row for row in shown(MADE, 80).splitlines())
@@ -92,7 +161,8 @@ def test_a_speed_within_the_model_leaves_nothing_over():
 
 def test_a_step_faster_than_modelled_is_said_to_be():
     seen = Observation("all", 0.010, 0.0031, (0.5, 0.5), (1.0, 1.0))
-    assert "verifying is cheaper than modelled" in flat(shown(explain(llama(seen))))
+    said = flat(shown(explain(llama(seen))))
+    assert "Faster than the model allows: the step took less time than the cheapest one possible." in said
 
 
 def test_a_slowdown_that_is_explained_is_the_answer():

@@ -82,8 +82,8 @@ def test_every_plot_tells_its_content_to_those_who_do_not_see_it():
     labels = [attrs["aria-label"] or "" for attrs in plots]
     said = (
         "decoding at concurrency 1: vllm-ngram n=2–4 is best at 8 with 1.54× [1.48, 1.60]",
-        "decoding by concurrency: vllm-ngram k=8 n=2–4 is best at 1 with 1.54× [1.48, 1.60]",
-        "throughput by concurrency: vllm-ngram k=8 n=2–4 is best at 1 with 1.43×",
+        "decoding by concurrency: k=8 n=2–4 is best at 1 with 1.54× [1.48, 1.60]",
+        "throughput by concurrency: k=8 n=2–4 is best at 1 with 1.43×",
         "a step of the target model: plain step: 6.00 (5.82 to 6.18) ms; 1 drafted token: 7.00",
         "9 tokens wake 35.3 (25.2 to 44.4) of 128 experts of a layer, and would wake 72",
     )
@@ -157,8 +157,38 @@ def test_a_record_without_decode_steps_has_no_figures():
     assert source.count("No request of the record has a decode step, so there is no speedup to draw.") == 2
 
 
+def test_the_recommended_setting_is_the_first_row_and_marked():
+    unsure = replace(rows()[0], cells=tuple(replace(c, speedup=Interval(2, 0.9, 3)) for c in rows()[0].cells))
+    source = forecast_page(forecast(rows=(unsure, rows()[1])))
+    table = source[source.index('aria-label="Figures of each setting"') :]
+    assert table.index('★ <bdi>vllm-ngram</bdi></th><td class="text"><bdi>k=5 n=2–4') < table.index("k=8")
+    assert table.count("★") == 1
+
+
+def test_windows_that_came_to_the_same_stand_in_one_row():
+    same = tuple(replace(rows()[0], settings={"k": k, "min_n": 2, "max_n": 4}) for k in (16, 8, 12))
+    text = text_of(forecast(rows=same))
+    assert "k=8…16 n=2–4" in text and "3 settings tried: k 8, 12, 16; n 2–4; --ks and --n-ranges for" in text
+
+
+def test_a_trained_drafter_has_its_sentence_in_its_section():
+    text = text_of(forecast())
+    section = text.index("What a trained drafter must reach")
+    assert text.index("A trained drafter (eagle3) with k=") > section
+    assert "A trained drafter (eagle3) with k=" not in text_of(without_record())[:200].replace(
+        without_record().recommendation, ""
+    )
+
+
+def test_names_do_not_repeat_the_one_drafter():
+    text = text_of(forecast())
+    assert "The setting of vllm-ngram to take at concurrency 1" in text
+    mixed = forecast(rows=(rows()[0], replace(rows()[1], drafter="other", cells=rows()[3].cells)))
+    assert "The setting to take at concurrency 1" in text_of(replace(mixed, given=given()))
+
+
 def test_many_settings_are_cut_and_all_are_in_the_data():
-    many = tuple(row("vllm-ngram", 1, 0.4, 0.5, settings={"k": i + 1}) for i in range(600))
+    many = tuple(row("vllm-ngram", 1, 0.4, 0.5, settings={"k": 1, "n": i + 1}) for i in range(600))
     source = forecast_page(forecast(rows=many))
     assert "The first 500 settings; 100 more are in the data" in source
     assert len(json.loads(Page(source).scripts[0])["rows"]) == 600

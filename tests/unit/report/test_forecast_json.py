@@ -31,11 +31,11 @@ def test_the_stable_keys_are_those_of_the_best_row():
     assert [one["concurrency"] for one in body["by_concurrency"]] == [1, 8, 32, 128]
 
 
-def test_at_each_concurrency_stand_the_best_row_and_the_fastest_there():
+def test_at_each_concurrency_stand_the_recommended_row_and_the_one_to_take_there():
     at_32 = forecast_json(forecast())["by_concurrency"][2]
     assert at_32["speedup"]["estimate"] == forecast().rows[0].cells[2].speedup.estimate
     assert at_32["outcome"] == "slower"
-    assert at_32["fastest"]["k"] == 3 and at_32["fastest"]["outcome"] == "faster"
+    assert at_32["best"]["k"] == 3 and at_32["best"]["outcome"] == "faster"
 
 
 def test_the_first_keys_are_of_the_forecasts_concurrency():
@@ -102,7 +102,7 @@ def test_without_a_record_there_is_no_best():
     body = forecast_json(without_record())
     assert body["best"] is None and body["speedup"] is None and body["origin"] is None
     assert body["absent"]["best"] == "no drafter was replayed on a record"
-    assert body["by_concurrency"][0]["fastest"] is None
+    assert body["by_concurrency"][0]["best"] is None
     assert len(body["needed"]) == 16
 
 

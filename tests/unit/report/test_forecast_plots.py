@@ -10,6 +10,7 @@ from breakeven.report.forecast_plots import (
     decoding_by_concurrency,
     experts,
     needed_maps,
+    only_drafter,
     settings_worth_it,
     throughput_by_concurrency,
     waterfall,
@@ -121,8 +122,9 @@ def test_an_interval_without_end_does_not_flatten_the_plot():
 
 def test_concurrency_has_the_recommended_row_first_and_all_that_win_somewhere():
     made = settings_worth_it(forecast())
-    assert made[0] == forecast().rows[0]
-    assert {one.settings["k"] for one in made} == {8, 5, 3, 1}
+    assert made[0] == ("k=8 n=2–4", forecast().rows[0])
+    assert only_drafter(forecast()) == "vllm-ngram"
+    assert {one.settings["k"] for _, one in made} == {8, 5, 3, 1}
     decoding, throughput = decoding_by_concurrency(forecast()), throughput_by_concurrency(forecast())
     assert decoding is not None and throughput is not None
     assert [line.name for line in decoding.lines] == [line.name for line in throughput.lines]

@@ -7,6 +7,7 @@ from rich.console import Console
 
 from breakeven.forecast.phrases import span
 from breakeven.forecast.records import BreakEven, Forecast
+from breakeven.interval import Interval
 from breakeven.replay.records import Origin
 from breakeven.report.forecast_terminal import print_forecast
 from breakeven.report.forecast_words import FORECAST_DEFINITIONS, headline
@@ -32,25 +33,70 @@ def test_the_recommendation_comes_first():
 
 def test_the_tables_on_a_wide_terminal():
     lines = squeezed(forecast())
-    assert "vllm-ngram k=8 n=2–4 1.768 24.0 % 40.0 % 1.54× 1.48× – 1.60× 1.43× 1.37× – 1.49× faster" in lines
-    assert "128 vllm-ngram k=1 n=2–4 1.02× 0.98× – 1.06× 1.01× 0.97× – 1.05× undecided" in lines
-    assert "math 0.88× 0.81× – 0.96× slower" in lines
-    assert "3 1.23 1.48 1.84 2.46 –" in lines
-    assert "1 1.09 1.31 1.64 – –" in lines  # two tokens can not be verified by drafting one
-
-
-def test_the_same_figures_at_80_columns():
-    text = "\n".join(squeezed(forecast(), 80))
     assert (
-        "vllm-ngram k=8 n=2–4: faster\ndecoding 1.54× (1.48× – 1.60×), throughput 1.43× (1.37× – 1.49×)\n"
-        "1.768 tokens/step, acceptance 24.0 %, draft share 40.0 %\n"
-    ) in text
-    assert "concurrency 128: vllm-ngram k=1 n=2–4: undecided\n" in text
+        "* vllm-ngram k=8 n=2–4 1.768 24.0 % 40.0 % 1.54× 1.48× – 1.60× 1.43× 1.37× – 1.49× faster" in lines
+    )
+    assert "128: k=1 n=2–4 1.02× 0.98× – 1.06× 1.01× 0.97× – 1.05× undecided" in lines
+    assert "concurrency: vllm-ngram decoding interval throughput its interval outcome" in lines
+    assert "math 0.88× 0.81× – 0.96× slower" in lines
+
+
+def test_at_80_columns_the_tables_lose_columns_and_stay_tables():
+    lines = squeezed(forecast(), 80)
+    assert "* vllm-ngram k=8 n=2–4 1.768 1.54× 1.48× – 1.60× 1.43× faster" in lines
+    assert "128: k=1 n=2–4 1.02× 0.98× – 1.06× 1.01× 0.97× – 1.05× undecided" in lines
+    assert len(lines) < 75, "an answer that can be read"
+
+
+def test_one_setting_at_all_concurrencies_is_named_once():
+    lines = squeezed(forecast(rows=rows()[:1]), 80)
+    assert "vllm-ngram k=8 n=2–4, by concurrency:" in lines
+    assert "1 1.54× 1.48× – 1.60× 1.43× 1.37× – 1.49× faster" in lines
+
+
+def test_the_recommended_setting_is_first_and_marked():
+    unsure = replace(rows()[0], cells=tuple(replace(c, speedup=Interval(2, 0.9, 3)) for c in rows()[0].cells))
+    lines = squeezed(forecast(rows=(unsure, rows()[1])))
+    place = next(i for i, line in enumerate(lines) if line.startswith("* k=5 n=2–4"))
+    assert lines[place + 1].startswith("k=8 n=2–4") and "* is recommended." in " ".join(lines)
+
+
+def test_what_was_tried_is_said():
+    text = " ".join(squeezed(forecast(), 80))
+    assert "8 settings tried: k 1, 3, 5, 8; n 2–4; --ks and --n-ranges for others." in text
+    bare = row("own", 3, 0.4, 0.5, settings={"depth": 2})
+    assert "1 setting tried." in " ".join(squeezed(forecast(rows=(bare,))))
+
+
+def test_windows_that_came_to_the_same_are_one_row():
+    same = tuple(replace(rows()[0], settings={"k": k, "min_n": 2, "max_n": 4}) for k in (16, 8, 12))
+    lines = squeezed(forecast(rows=same))
+    assert sum("k=8…16 n=2–4" in line for line in lines) == 1
+    assert "k=a…b came to the same." in " ".join(lines)
+
+
+def test_the_plain_step_is_told_in_milliseconds():
+    assert "A plain step takes 6.00 (5.82 to 6.18) ms at concurrency 1." in " ".join(squeezed(forecast()))
+    assert "A plain step" not in shown(forecast(steps=()))
+
+
+def test_beside_a_record_a_trained_drafter_has_a_line_of_its_own():
+    lines = squeezed(forecast(), 200)
+    (line,) = [line for line in lines if "trained drafter" in line]
+    assert line.startswith("A trained drafter (eagle3) with k=")
+    assert "Acceptance length that eagle3 needs" not in " ".join(lines)
+
+
+def test_a_warning_that_stands_in_the_answer_is_not_said_twice():
+    best = replace(rows()[0], warnings=("n is low",))
+    assert "n is low" not in shown(forecast(rows=(best,), warnings=("vllm-ngram: n is low",)))
+    assert "n is low" in shown(forecast(warnings=("vllm-ngram: n is low",)))
 
 
 def test_published_lengths_stand_at_their_window():
-    made = forecast(published=tuple(replace(one, k=3) for one in forecast().published))
+    made = without_record(published=tuple(replace(one, k=3) for one in forecast().published))
     assert "3 1.23 1.48 1.84 2.46 1.97 – 3.08" in squeezed(made)
+    assert "1 1.09 1.31 1.64 – –" in squeezed(made)  # two tokens can not be verified by drafting one
 
 
 def test_break_even_and_bound():
@@ -86,8 +132,8 @@ def test_all_that_qualifies_the_figures_is_there():
         "Prefill: 21.0 µs per prompt token",
         "! 2 records left out: no tokens were generated",
         "! the ids of 3 requests were made again",
-        "decoding = time per output token (TPOT) without / with speculation",
-        "throughput = output tokens per second with / without speculation",
+        "decoding: time per output token (TPOT) without / with speculation",
+        "throughput: output tokens per second of the whole record with / without",
         "Report: out.html",
         "Next: breakeven trial --baseline-url URL --candidate-url URL",
     ):
@@ -111,12 +157,11 @@ def test_a_forecast_without_a_record_says_what_is_needed():
 def test_given_acceptance_and_the_best_of_every_drafter_are_shown():
     many = tuple(row("vllm-ngram", k, 0.4, 0.5) for k in range(1, 21))
     lines = squeezed(forecast(rows=(*many, row("vllm-suffix", 3, 0.1, 0.1)), given=given()))
-    assert (
-        sum(line.startswith("vllm-ngram") for line in lines if "n=2–4 1." in line or "n=2–4 2." in line) == 8
-    )
+    of_ngram = [line for line in lines if "n=2–4 1." in line or "n=2–4 2." in line]
+    assert sum(line.startswith(("vllm-ngram", "* vllm-ngram")) for line in of_ngram) == 6
     assert any(line.startswith("vllm-suffix k=3") for line in lines)
     assert any(line.startswith("eagle3 k=5 2.900") for line in lines)
-    assert "12 further settings in --html and --json" in lines
+    assert "14 further settings: --html, --json." in " ".join(lines)
 
 
 def test_what_was_not_simulated_or_is_no_number_is_absent():
@@ -124,8 +169,8 @@ def test_what_was_not_simulated_or_is_no_number_is_absent():
         replace(cell, throughput_speedup=None, speedup=interval(float("nan"))) for cell in rows()[0].cells
     )
     made = forecast(rows=(replace(rows()[0], cells=bare),))
-    assert "vllm-ngram k=8 n=2–4 1.768 24.0 % 40.0 % – – – – undecided" in squeezed(made)
-    assert "decoding –, throughput –" in "\n".join(squeezed(made, 60))
+    assert "* k=8 n=2–4 1.768 24.0 % 40.0 % – – – – undecided" in squeezed(made)
+    assert "decoding –, interval –, outcome undecided" in "\n".join(squeezed(made, 60))
     assert "nan" not in shown(made)
 
 

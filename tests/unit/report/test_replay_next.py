@@ -9,6 +9,11 @@ from breakeven.report.replay_next import Next, after_replay, after_sweep
 from tests.unit.report.replays import GREEDY, no_steps, replayed, row, swept
 
 FLAGS = "--spec-type ngram-simple"
+URLS = "breakeven trial --baseline-url URL --candidate-url URL"
+FORECAST = (
+    "Whether it would pay, before any restart:  breakeven forecast "
+    f"{GREEDY.path} --calibration FILE  (of `breakeven calibrate URL`)"
+)
 NOTHING = Acceptance(6, 46, 40, np.array([(0, 0, 40)]), np.zeros((DECILES, 4), np.int64))
 
 
@@ -26,16 +31,17 @@ def llamacpp(origin: Origin) -> Replay:
 )
 def test_a_trial_is_of_the_records_own_model_and_prompts(kind, command, note):
     then = after_replay(llamacpp(replace(GREEDY, kind=kind)))
-    assert then == Next(f"{command} '{FLAGS}'", note)
+    assert then == Next(f"{command} '{FLAGS}'", f"{note} {FORECAST}")
 
 
 def test_only_the_embedded_engines_own_flags_become_a_candidate():
-    assert after_replay(replayed()) == Next("breakeven trial --baseline-url URL --candidate-url URL")
+    assert after_replay(replayed()) == Next(URLS, FORECAST)
     assert after_replay(replayed(flags="")) is None
-    assert after_sweep(swept()) == Next("breakeven trial --baseline-url URL --candidate-url URL")
+    assert after_sweep(swept()) == Next(URLS, FORECAST)
     best = replace(row("llamacpp-ngram-mod", 2.0, 0.5), engine="llama.cpp", flags=FLAGS)
     assert after_sweep(swept((best,))) == Next(
-        f"breakeven trial … --candidate '{FLAGS}'", "(… are the model, prompts and lengths of that run)"
+        f"breakeven trial … --candidate '{FLAGS}'",
+        f"(… are the model, prompts and lengths of that run) {FORECAST}",
     )
     assert after_sweep(swept((replace(best, tokens_per_step=1.01),))) is None
 
@@ -53,3 +59,8 @@ def test_a_drafter_that_never_drafted_is_followed_by_a_sweep_of_the_same_record(
 
 def test_nothing_follows_where_there_was_no_step():
     assert after_replay(no_steps()) is None
+
+
+def test_the_forecast_of_text_needs_its_tokenizer_too():
+    then = after_replay(replayed(origin=Origin("a b.jsonl", "text", None, "tokenizer")))
+    assert "breakeven forecast 'a b.jsonl' --tokenizer … --calibration FILE" in then.note

@@ -69,7 +69,8 @@ def test_flags_of_the_embedded_engine_become_the_next_command():
     text = shown(replayed(drafter="llamacpp-ngram-simple", flags=flags))
     assert f"To turn it on: {flags}\n" in text
     noted = "(… are the model, prompts and lengths of that run)"
-    assert f"Next: breakeven trial … --candidate '{flags}'\n{noted}\n" in text
+    assert f"Next: breakeven trial … --candidate '{flags}'\n{noted} " in text
+    assert "breakeven forecast runs/measure-1 --calibration FILE" in " ".join(text.split())
 
 
 def test_a_drafter_without_flags_has_no_next_command():

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from breakeven.cost.attention import Attention, GroupedQuery, Latent
+from breakeven.cost.checks import whole
 from breakeven.cost.configs.quantisation import kv_bits, precisions
 from breakeven.cost.fields import BY_HAND, Fields
 from breakeven.cost.geometry import Experts, Geometry, Sliding
@@ -84,7 +85,7 @@ def _architecture(outer: Fields, text: Fields | None) -> str:
     if not named:
         raise UsageError(f"{outer.where} is no config.json of a model: it names no architecture")
     raise UsageError(
-        f"{outer.where} has the architecture {named[0]}, which is not known here: "
+        f"{outer.where} has the architecture {named[0][:40]!r}, which is not known here: "
         f"known are {', '.join(KNOWN)}. {BY_HAND}"
     )
 
@@ -136,7 +137,7 @@ def _dense_layers(fields: Fields, layers: int) -> int:
     first = fields.count("first_k_dense_replace", default=0, least=0)
     every = fields.count("moe_layer_freq", default=1)
     step = fields.count("decoder_sparse_step", default=1)
-    listed = fields.items("mlp_only_layers")
+    listed = [whole(f"mlp_only_layers of {fields.where}", one, 0) for one in fields.items("mlp_only_layers")]
     return sum(
         layer < first or layer % every != 0 or (layer + 1) % step != 0 or layer in listed
         for layer in range(layers)
@@ -150,7 +151,7 @@ def _sliding(fields: Fields, layers: int, architecture: str) -> Sliding | None:
     kinds = fields.texts("layer_types")
     unknown = sorted(set(kinds) - {"sliding_attention", "full_attention"})
     if unknown:
-        raise UsageError(f"{fields.where} has layers of {unknown[0]}, which is not known here")
+        raise UsageError(f"{fields.where} has layers of {unknown[0][:40]!r}, which is not known here")
     some = kinds.count("sliding_attention") if kinds else layers - _first_sliding(fields)
     return Sliding(some, window) if some > 0 else None
 

@@ -25,6 +25,10 @@ _FULL_BITS = {"float32": 32, "bfloat16": 16, "float16": 16}
 _FP16 = 16
 _FP32 = 32
 _FP8_SCALE = 8
+_REPEAT = re.compile(r"[*+{]|(?<![(*+?}])\?")
+_REPEATED_GROUP = re.compile(r"(?<!\\)\)[*+{]")
+_MOST_REPEATS = 5
+"""In one pattern: matching backtracks, and takes time like the length of a name to this power."""
 _PREFIXES = ("", "language_model.")
 
 
@@ -78,7 +82,7 @@ def _reader(block: Fields) -> PrecisionOf:
     method = block.text("quant_method") or ("modelopt" if block.get("quant_algo") else "")
     if method not in _READERS:
         raise UsageError(
-            f"{block.where} has the quant_method {method!r}: known are {', '.join(_READERS)}. {BY_HAND}"
+            f"{block.where} has the quant_method {method[:40]!r}: known are {', '.join(_READERS)}. {BY_HAND}"
         )
     return _READERS[method](block)
 
@@ -135,7 +139,7 @@ def _modelopt(block: Fields) -> PrecisionOf:
     algo = block.text("quant_algo")
     known = {"NVFP4": Precision(4, 16, _FP8_SCALE), "FP8": Precision(8)}
     if algo not in known:
-        raise UsageError(f"{block.where} has the quant_algo {algo!r}: known are {', '.join(known)}")
+        raise UsageError(f"{block.where} has the quant_algo {algo[:40]!r}: known are {', '.join(known)}")
     return _all_but(known[algo], skipped)
 
 
@@ -173,7 +177,7 @@ def _grouped(bits: int, group: float, scale_bits: float) -> Precision:
 
 def _product(sizes: list[object], block: Fields) -> int:
     if not all(isinstance(n, int) and n > 0 for n in sizes):
-        raise UsageError(f"{block.where} has blocks of {sizes}, which are no sizes")
+        raise UsageError(f"{block.where} has blocks of {str(sizes)[:40]}, which are no sizes")
     return math.prod(n for n in sizes if isinstance(n, int))
 
 
@@ -185,10 +189,17 @@ def listed(patterns: Iterable[str], module: str) -> bool:
 
 def _matches(pattern: str, module: str) -> bool:
     if pattern.startswith("re:"):
+        if len(_REPEAT.findall(pattern)) > _MOST_REPEATS or _REPEATED_GROUP.search(pattern):
+            raise UsageError(
+                f"the quantisation's pattern {pattern[:40]!r} may take hours to match: write it with "
+                f"{_MOST_REPEATS} of * + ? at most, and none of them on a group. {BY_HAND}"
+            )
         try:
             return re.match(pattern[3:], module) is not None
         except re.error as error:
-            raise UsageError(f"the quantisation's pattern {pattern!r} is no regular expression") from error
+            raise UsageError(
+                f"the quantisation's pattern {pattern[:40]!r} is no regular expression"
+            ) from error
     if "*" in pattern:
         return fnmatch.fnmatchcase(module, pattern) or fnmatch.fnmatchcase(module, pattern + ".*")
     return f".{pattern}." in f".{module}."

@@ -1,0 +1,79 @@
+"""Which drafters and settings a forecast tries, and at which concurrencies."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from breakeven.cli.drafter_options import Numbers
+from breakeven.errors import UsageError
+
+if TYPE_CHECKING:
+    from breakeven.replay.grid import Setting
+
+KS = ((1, 2, 3, 4, 5, 6, 8, 10, 12, 16), (1, 2, 3, 5, 8, 12, 16), (2, 4, 8, 16))
+"""The default draft lengths: of these the first with which LEAST_RANGES fit."""
+N_RANGES = ((1, 3), (1, 2), (2, 4), (2, 3), (3, 5), (3, 7))
+"""As far as they fit. A drafter with one n takes the upper end, so that the first three differ in it."""
+LEAST_RANGES = 3
+MOST_SETTINGS = 60
+"""Of the default grid."""
+DEFAULT_ENGINE = "vllm"
+"""Whose drafters are tried where it is not known what served the record."""
+_BY_ENGINE = "breakeven drafters lists them by engine"
+
+
+class Levels(Numbers):
+    """Concurrencies. Raises UsageError for what is no number."""
+
+    def convert(
+        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
+    ) -> tuple[int, ...]:
+        try:
+            return super().convert(value, param, ctx)
+        except UsageError as error:
+            words = str(error).partition(": type ")[0]
+            raise UsageError(f"--concurrency: {words}: type --concurrency 1,4,16") from None
+
+
+def grid_of(values: Mapping[str, Any], engine: str | None) -> list[Setting]:
+    """What is asked for in full; of the rest as much as MOST_SETTINGS allow, n-grams before windows.
+
+    Raises UsageError for a name of no drafter.
+    """
+    from breakeven.replay.grid import default_grid
+
+    drafters = [_checked(name, engine) for name in values["drafter_names"]] or drafters_of(engine)
+    ranges: Sequence[tuple[int, int]] = values["n_ranges"] or N_RANGES
+    windows = [values["ks"]] if values["ks"] else KS
+    if values["n_ranges"]:
+        return default_grid(drafters, windows[0], ranges)
+    least = 1 if values["ks"] else LEAST_RANGES
+    for ks in windows:
+        for n in range(len(ranges), least - 1, -1):
+            grid = default_grid(drafters, ks, ranges[:n])
+            if len(grid) <= MOST_SETTINGS:
+                return grid
+    return default_grid(drafters, windows[-1], ranges[:least])
+
+
+def _checked(name: str, engine: str | None) -> str:
+    """Raises UsageError for a name of no drafter, with that of the record's engine if one is like it."""
+    from breakeven.drafters.registry import BUILT_IN
+
+    mine = [one for one in drafters_of(engine) if name and name.lower() in one]
+    if name in BUILT_IN or ":" in name or not mine:
+        return name
+    raise UsageError(f"there is no drafter {name[:80]!r}: did you mean {mine[0]}? ({_BY_ENGINE})")
+
+
+def drafters_of(engine: str | None) -> Sequence[str]:
+    """Those with a flag in that engine; vLLM's where it is unknown, or has none."""
+    from breakeven.drafters.registry import drafter_class
+    from breakeven.replay.grid import DRAFTERS
+
+    by_engine = {name: drafter_class(name).engine for name in DRAFTERS}
+    mine = [name for name, has in by_engine.items() if has == engine]
+    return mine or [name for name, has in by_engine.items() if has == DEFAULT_ENGINE]

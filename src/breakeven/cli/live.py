@@ -1,0 +1,273 @@
+"""A trial on a live service: measure it as it runs, forecast, ask, and only then change and restart it."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from breakeven.cli import options
+from breakeven.cli.live_options import START_LIMIT_S, candidates, plan_file
+from breakeven.cli.live_outlook import cost_values, outlooks
+from breakeven.cli.live_service import find_service, warnings_of
+from breakeven.cli.output import stderr, stdout
+from breakeven.client.loop import session
+from breakeven.errors import ServerError, UsageError
+from breakeven.report.terminal import say
+from breakeven.report.text import clean, line
+from breakeven.units import change, duration
+
+if TYPE_CHECKING:
+    from breakeven.trace.run import Run
+    from breakeven.trial.live import LivePlan, Service
+    from breakeven.trial.outlook import Outlook, Tried
+    from breakeven.trial.plan import TrialPlan
+    from breakeven.trial.result import TrialResult
+
+UNTRIED = "untried"
+"""Outcome of a trial that restarted nothing: it is neither faster nor slower."""
+BEFORE = """
+Before a candidate's restart: the baseline's replies are replayed with its drafter, what came out is shown
+beside the change, and you are asked whether to go on (--yes: you are not)
+"""
+RESTARTS = {"AB": (1, 1), "ABA": (1, 1), "ABBA": (2, 1)}
+"""Of the candidate and of the baseline, by the order."""
+
+
+def live(values: Mapping[str, Any], trial: TrialPlan) -> int:
+    """Runs the trial, prints what came out, and gives the exit code. Raises BreakevenError."""
+    plan, command = _plan(values, trial), _command(values)
+    _check_cost(values)
+    out = options.new_run_dir("trial", values["out"])
+    with session() as loop:
+        service = loop.run(find_service(values, command, plan.candidates, out / "server.log"))
+        try:
+            if values["dry_run"]:
+                return _dry_run(service, plan, values)
+            with options.keeping(out / "baseline", f"breakeven show {out / 'baseline'}"):
+                tried = _trial(loop, service, plan, values, out)
+        finally:
+            loop.run(_end(service))
+    return _conclude(tried, service, values, out)
+
+
+def _plan(values: Mapping[str, Any], trial: TrialPlan) -> LivePlan:
+    from breakeven.trial.live import LivePlan
+
+    found = candidates(values)
+    if values["keep_if"] and values["as_new_unit"]:
+        raise UsageError("--as-new-unit lasts until a reboot: leave it out, or --keep-if")
+    if values["keep_if"] and len(found) > 1:
+        raise UsageError("--keep-if leaves one winner on: name one candidate, or leave it out")
+    return LivePlan(
+        trial,
+        found,
+        values["order"] or "ABA",
+        values["start_limit"] or START_LIMIT_S,
+        values["keep_if"],
+    )
+
+
+def _command(values: Mapping[str, Any]) -> tuple[str, ...]:
+    plan = plan_file()
+    return values["command"] or (plan.command if plan else ())
+
+
+def _check_cost(values: Mapping[str, Any]) -> None:
+    """Raises UsageError for options of the cost that cannot be, before anything is measured."""
+    from breakeven.cli.cost_options import choose_cost
+
+    given = cost_values(values)
+    if given is None:
+        if values["if_forecast_above"] is not None and not values["calibrate"]:
+            raise UsageError(
+                "--if-forecast-above needs the cost of a step: type --calibrate, --calibration FILE, or "
+                "--geometry X --hardware Y"
+            )
+        return
+    if values["calibrate"]:
+        raise UsageError("--calibrate measures what a step costs: leave it out, or what else says so")
+    choose_cost(given)
+
+
+def _dry_run(service: Service, plan: LivePlan, values: Mapping[str, Any]) -> int:
+    from breakeven.trial.live import dry_run
+
+    would = dry_run(service, plan) + BEFORE
+    if values["as_json"]:
+        options.print_json({"server": service.found.target, "dry_run": would.splitlines()})
+    else:
+        click.echo(clean(would).rstrip("\n"))
+    return 0
+
+
+async def _end(service: Service) -> None:
+    """A server that breakeven started itself ends with it."""
+    from breakeven.servers.process import ProcessServer
+
+    if isinstance(service.lifecycle, ProcessServer):
+        await service.lifecycle.stop()
+
+
+def _trial(
+    loop: asyncio.Runner, service: Service, plan: LivePlan, values: Mapping[str, Any], out: Path
+) -> list[Tried]:
+    from breakeven.cli.live_watch import LiveWatch
+    from breakeven.trial.live import measure_baseline, try_candidate
+    from breakeven.trial.outlook import Tried, by_promise
+
+    _refuse_taken(service)
+    loop.run(service.lifecycle.check_rights())
+    with LiveWatch() as watch:
+        baseline = loop.run(measure_baseline(service, plan, out, watch))
+    calibration = _calibrate(loop, service, values, out) if values["calibrate"] else None
+    found, basis, doubts = outlooks(service, plan, baseline, values, calibration)
+    _say_beside(service, plan, baseline, basis, doubts)
+    tried: list[Tried] = []
+    for outlook in by_promise(found):
+        folder = out if len(found) == 1 else out / f"candidate-{len(tried) + 1}"
+        if skipped := _skips(outlook, tried, values) or _declines(service, plan, outlook, baseline, values):
+            say(stderr(), f"{outlook.candidate.describe()} is not tried: {line(skipped, 500)}")
+            tried.append(Tried(outlook, skipped=skipped))
+            continue
+        with LiveWatch() as watch:
+            going = try_candidate(service, plan, outlook.candidate, folder, watch, baseline.path)
+            tried.append(Tried(outlook, loop.run(going)))
+    return tried
+
+
+def _refuse_taken(service: Service) -> None:
+    """Raises UsageError where a trial is under way on it, or is to be recovered: before it is measured."""
+    from breakeven.servers.state_folder import name_of
+    from breakeven.servers.undo_journal import SUFFIX, journals_folder, refuse_taken
+
+    target = service.found.target
+    refuse_taken(journals_folder() / f"{name_of(target)}{SUFFIX}", target)
+
+
+def _calibrate(loop: asyncio.Runner, service: Service, values: Mapping[str, Any], out: Path) -> Path:
+    """The curve of the baseline as it runs. Raises UsageError where it tells too little to forecast from."""
+    from breakeven.cli.calibrate import calibration_plan, measure_curve
+
+    folder = out / "calibration"
+    plan = calibration_plan({**values, "quick": True, "max_concurrency": None})
+    measure_curve(loop.run, service.endpoint, plan, folder, values)
+    return folder
+
+
+def _say_beside(service: Service, plan: LivePlan, baseline: Run, basis: str, doubts: Sequence[str]) -> None:
+    warnings = warnings_of(service, plan.candidates, baseline.meta.server.version)
+    if basis:
+        say(stderr(), line(basis, 1000))
+    for words in dict.fromkeys((*warnings, *doubts)):
+        say(stderr(), f"! {line(words, 1000)}", "yellow")
+
+
+def _skips(outlook: Outlook, tried: Sequence[Tried], values: Mapping[str, Any]) -> str | None:
+    from breakeven.trial.outlook import reason_to_skip
+
+    above = values["if_forecast_above"]
+    if above is not None and outlook.speedup is None:
+        return f"--if-forecast-above {above:g} needs a forecast, and there is none: {outlook.words}"
+    speedups = [one.result.comparison.speedup for one in tried if one.result is not None]
+    return reason_to_skip(outlook, above, [one for one in speedups if one is not None])
+
+
+def _declines(
+    service: Service, plan: LivePlan, outlook: Outlook, baseline: Run, values: Mapping[str, Any]
+) -> str | None:
+    """Show the change and what is expected of it; None to go on. Raises UsageError where nobody can say."""
+    argv = service.candidate_argv(outlook.candidate, baseline.meta.server.version)
+    click.echo(clean(service.lifecycle.diff(service.found, argv)).rstrip("\n"), err=True)
+    if outlook.words:
+        say(stderr(), f"{outlook.candidate.describe()}: {line(outlook.words, 1000)}")
+    question = f"{forecast_words(outlook)}; {restart_words(service, plan)}; go on?"
+    if values["yes"]:
+        say(stderr(), f"{question} yes (--yes)")
+        return None
+    if not can_ask():
+        say(stderr(), question)
+        raise UsageError(
+            f"nobody can be asked here, and nothing was restarted: type --yes to go on; the baseline is "
+            f"kept in {baseline.path}"
+        )
+    return None if click.confirm(question, err=True) else "you said no"
+
+
+def can_ask() -> bool:
+    """Whether somebody is at the terminal."""
+    return sys.stdin.isatty()
+
+
+def forecast_words(outlook: Outlook) -> str:
+    """`ngram, k 5: forecast 0.96 [0.93, 0.99]`."""
+    speedup = outlook.speedup
+    if speedup is None:
+        return f"{outlook.candidate.describe()}: no speedup was forecast"
+    said = f"forecast {speedup.estimate:.2f} [{speedup.low:.2f}, {speedup.high:.2f}]"
+    return f"{outlook.candidate.describe()}: {said}"
+
+
+def restart_words(service: Service, plan: LivePlan) -> str:
+    """`restarts cost about 2 h 00 min, as last time (1 h 30 min with it, 30 min back)`."""
+    from breakeven.servers.start_times import last_start_s
+
+    with_it, back = RESTARTS[plan.order]
+    candidate_s, baseline_s = (last_start_s(service.found.target, changed) for changed in (True, False))
+    if candidate_s is None and baseline_s is None:
+        limit = duration(plan.start_limit_s)
+        return f"{with_it + back} restarts, of which none was timed yet (each may take {limit})"
+    if candidate_s is None or baseline_s is None:
+        known, which = (baseline_s, "without it") if candidate_s is None else (candidate_s, "with it")
+        return f"{with_it + back} restarts: one {which} took {duration(known)} last time"
+    sum_s = with_it * candidate_s + back * baseline_s
+    return (
+        f"restarts cost about {duration(sum_s)}, as last time ({duration(candidate_s)} with it, "
+        f"{duration(baseline_s)} back)"
+    )
+
+
+def _conclude(tried: Sequence[Tried], service: Service, values: Mapping[str, Any], out: Path) -> int:
+    from breakeven.report.html import write_trial_html
+    from breakeven.report.live_json import live_json
+    from breakeven.report.terminal import print_trial
+    from breakeven.trial.store import load_record
+
+    done = [one.result for one in tried if one.result is not None]
+    for result in done:
+        write_trial_html(result, result.run_dir / "report.html")
+    fine = [result for result in done if load_record(result.run_dir).failed is None]
+    best = max(fine or done, key=_speed, default=None)
+    if values["as_json"]:
+        options.print_json(live_json(tried, best, service.found.target, out / "baseline"))
+    else:
+        for result in done:
+            print_trial(result, stdout(), str(result.run_dir / "report.html"))
+        _sum_up(tried)
+        if not done:
+            click.echo(f"Nothing was restarted. The baseline: {out / 'baseline'}")
+    if done and not fine:
+        click.echo(f"breakeven: the service is as it was found, but {_all_failed(done)}: see {out}", err=True)
+        return ServerError.exit_code
+    return options.gate(best.verdict.outcome if best else UNTRIED, values["fail_if"])
+
+
+def _sum_up(tried: Sequence[Tried]) -> None:
+    """A line for each of several candidates."""
+    for one in tried if len(tried) > 1 else ():
+        speedup = one.result.comparison.speedup if one.result else None
+        measured = f", decode speed {change(speedup.estimate)}" if speedup else ""
+        told = f"{one.result.verdict.outcome}{measured}" if one.result else f"not tried: {one.skipped}"
+        say(stdout(), f"{one.outlook.candidate.describe()}: {line(told, 500)}")
+
+
+def _all_failed(done: Sequence[TrialResult]) -> str:
+    return "the candidate failed" if len(done) == 1 else f"all {len(done)} candidates that were tried failed"
+
+
+def _speed(result: TrialResult) -> float:
+    return result.comparison.speedup.estimate if result.comparison.speedup else 0.0

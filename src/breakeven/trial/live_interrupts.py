@@ -1,0 +1,67 @@
+"""Ctrl-C, SIGTERM and SIGHUP while a service is changed: the first ends the measuring, none the put-back."""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+import threading
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import Any, TypeVar
+
+Result = TypeVar("Result")
+Say = Callable[[str], None]
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+WAIT = "the service is being put back as it was found: wait"
+
+
+@contextmanager
+def heeded(say: Say) -> Iterator[None]:
+    """From within the task that the first signal is to cancel. Any further one is answered, and nothing else.
+
+    Signals that are ignored stay so, as SIGHUP is below nohup. Outside the main thread there are none.
+    """
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    loop, task = asyncio.get_running_loop(), asyncio.current_task()
+    before = {number: signal.getsignal(number) for number in SIGNALS}
+    came: list[int] = []
+
+    def handle(number: int, frame: FrameType | None) -> None:
+        came.append(number)
+        if len(came) > 1:
+            loop.call_soon_threadsafe(say, WAIT)
+            return
+        interrupt = before[signal.SIGINT]
+        if callable(interrupt) and interrupt is not signal.default_int_handler:
+            interrupt(signal.SIGINT, frame)
+        elif task is not None:
+            loop.call_soon_threadsafe(task.cancel)
+
+    heeding = [number for number in SIGNALS if before[number] not in (signal.SIG_IGN, None)]
+    try:
+        for number in heeding:
+            signal.signal(number, handle)
+        yield
+    finally:
+        for number in heeding:
+            signal.signal(number, before[number])
+
+
+async def undisturbed(work: Coroutine[Any, Any, Result], say: Say) -> Result:
+    """Comes to its end though the caller is cancelled meanwhile; that is raised afterwards."""
+    task = asyncio.ensure_future(work)
+    cancelled: asyncio.CancelledError | None = None
+    while not task.done():
+        try:
+            await asyncio.wait({task})
+        except asyncio.CancelledError as error:
+            cancelled = error
+            say(WAIT)
+    result = task.result()
+    if cancelled is not None:
+        raise cancelled
+    return result

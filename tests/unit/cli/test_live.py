@@ -1,0 +1,411 @@
+"""`breakeven trial --server`: what is refused, forecast, asked, skipped and told, on a machine in memory."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import click
+import pytest
+from click.testing import CliRunner, Result
+
+from breakeven.cli import live, live_service
+from breakeven.cli.trial import trial
+from breakeven.engines.speculation import SpeculationConfig
+from breakeven.engines.vllm import Vllm
+from breakeven.errors import UsageError
+from breakeven.interval import Interval
+from breakeven.servers.fake import FakeServer, vllm_script
+from breakeven.servers.fake.systemctl import FakeSystemd
+from breakeven.servers.lifecycle import Found
+from breakeven.servers.start_times import keep_start_s
+from breakeven.trace.run import load_run
+from breakeven.trial import confounded
+from breakeven.trial import live as live_trial
+from breakeven.trial.live import LivePlan, Service, Watch
+from breakeven.trial.outlook import Outlook
+from breakeven.trial.plan import SIDES
+from breakeven.trial.result import TrialResult
+from breakeven.trial.store import SideRecord, TrialRecord, load_trial, save_trial
+
+UNIT = """[Service]
+Environment=NCCL_ALGO=Ring
+ExecStart=/opt/vllm/bin/vllm serve /models/m --port {port} {more}
+"""
+SERVED = {"ttft_s": 0.002, "tpot_s": 0.007, "n_tokens": 12}
+"""As fast as the model on the hardware of MODEL: another speed is refused."""
+NGRAM = ("--method", "ngram", "--k", "5", "--min-n", "2", "--max-n", "4")
+MODEL = ("--geometry", "llama-3.1-8b", "--hardware", "h100-sxm")
+SHORT = ("--prompts", "brief", "--repeats", "1", "--max-tokens", "12")
+READING = ("show", "show-environment")
+
+
+@pytest.fixture(scope="module")
+def url() -> Iterator[str]:
+    with FakeServer(vllm_script(**SERVED)).in_thread() as server:
+        yield server.url
+
+
+class Stage:
+    """A machine with one service, and a command line that is run on it."""
+
+    def __init__(self, url: str, folder: Path) -> None:
+        self.url = url
+        self.folder = folder
+        self.tried: list[SpeculationConfig] = []
+        self.failures: dict[str, str] = {}
+        """Why which candidates fail, as they are described."""
+        self.systemd = self.machine()
+
+    def machine(self, more: str = "", command: str | None = None) -> FakeSystemd:
+        text = UNIT.format(port=self.url.rpartition(":")[2], more=more)
+        if command is not None:
+            text = f"[Service]\nExecStart={command}\n"
+        self.systemd = FakeSystemd({"/etc/systemd/system/vllm.service": text.encode()})
+        return self.systemd
+
+    def run(self, *words: object) -> Result:
+        given = [str(word) for word in ("--server", "systemd:vllm.service", *words)]
+        return CliRunner().invoke(trial, given, standalone_mode=False)
+
+    def done(self, *words: object) -> Result:
+        result = self.run(*SHORT, "--out", self.folder / "out", *words)
+        if result.exception is not None:
+            raise result.exception
+        return result
+
+    def refused(self, *words: object) -> str:
+        result = self.run(*words)
+        assert isinstance(result.exception, (UsageError, click.UsageError)), result
+        return str(result.exception)
+
+    def touched(self) -> list[tuple[str, ...]]:
+        """Commands that change anything."""
+        return [
+            argv for argv in self.systemd.commands if argv[0] == "systemctl" and not set(argv) & set(READING)
+        ]
+
+
+@pytest.fixture
+def stage(url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Stage:
+    on = Stage(url, tmp_path)
+
+    async def tries(
+        service: Service,
+        plan: LivePlan,
+        candidate: SpeculationConfig,
+        out: Path,
+        watch: Watch,
+        baseline: Path | None = None,
+    ) -> TrialResult:
+        on.tried.append(candidate)
+        assert baseline is not None
+        for side in SIDES:
+            if (out / side) != baseline:
+                shutil.copytree(baseline, out / side)
+        run, sides = load_run(baseline), {side: SideRecord(side) for side in SIDES}
+        record = TrialRecord("m", run.meta.workload.name, run.meta.created, 0.02, 0.05, sides, finished=True)
+        save_trial(out, replace(record, failed=on.failures.get(candidate.describe())))
+        return load_trial(out)
+
+    monkeypatch.setattr("platformdirs.user_state_dir", lambda *a, **k: str(tmp_path / "state"))
+    monkeypatch.setattr(confounded, "QUIET_S", 0.01)
+    monkeypatch.setattr(live_service, "host_of", lambda sudo: on.systemd)
+    monkeypatch.setattr(live_trial, "try_candidate", tries)
+    return on
+
+
+# What is asked for
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ((), "type  --method ngram --k 5"),
+        (("--k", 5), "--k stands without a method: type --method ngram"),
+        (("--set", "a=1"), "--set stands without a method"),
+        ((*NGRAM, "--k", 3), "--k is given twice for --method ngram"),
+        ((*NGRAM, "--baseline-url", "http://a"), "--baseline-url is of two sides"),
+        ((*NGRAM, "--as-new-unit", "b", "--keep-if", "faster"), "--as-new-unit lasts until a reboot"),
+        ((*NGRAM, "--method", "suffix", "--keep-if", "faster"), "--keep-if leaves one winner on"),
+        ((*NGRAM, "--hardware", "h100-sxm"), "type --geometry X too"),
+        ((*NGRAM, "--if-forecast-above", 1), "--if-forecast-above needs the cost of a step"),
+        ((*NGRAM, *MODEL, "--calibrate"), "--calibrate measures what a step costs"),
+        ((*NGRAM, "--geometry", "no-such-model", "--hardware", "h100-sxm"), "no-such-model"),
+        (("--method", "suffix", "--min-n", 2), "suffix has no min_n"),
+        (("--method", "eagle3", "--k", 3), "needs draft"),
+        ((*NGRAM, "--", "vllm", "serve"), "knows its own command line"),
+    ],
+)
+def test_what_cannot_be_is_refused_before_anything_is_measured(
+    stage: Stage, words: tuple[object, ...], said: str
+):
+    assert said in stage.refused("--yes", *words)
+    assert stage.touched() == [] and not list(stage.folder.glob("out*"))
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--server", "vllm.service", *NGRAM), "is no server: type  --server"),
+        (("--server", "docker:vllm", "--as-new-unit", "b", *NGRAM), "--as-new-unit is of systemd"),
+        (("--server", "attached:http://127.0.0.1:1", "--url", "http://x", *NGRAM), "leave out --url"),
+        (("--yes",), "--yes is of a live service: type --server"),
+        (("--k", "5"), "--k is of a live service"),
+        (("--start-limit", "5"), "--start-limit is of a live service"),
+        (("vllm", "serve"), "a command line belongs to  --server process:"),
+    ],
+)
+def test_a_server_is_named_as_its_kind_has_it(stage: Stage, words: tuple[str, ...], said: str):
+    result = CliRunner().invoke(trial, list(words), standalone_mode=False)
+    assert isinstance(result.exception, UsageError) and said in str(result.exception)
+
+
+def test_a_service_of_no_known_engine_is_refused(stage: Stage):
+    stage.machine(command="/usr/bin/nginx -g daemon")
+    assert "starts none of vLLM" in stage.refused(*NGRAM)
+
+
+def test_a_candidate_that_runs_already_is_refused(stage: Stage):
+    stage.machine(more='--speculative-config \'{"method":"ngram","num_speculative_tokens":5}\'')
+    assert "runs with ngram, k 5 already" in stage.refused("--method", "ngram", "--k", 5)
+
+
+def test_a_server_with_a_certificate_needs_its_address(stage: Stage):
+    stage.machine(more="--ssl-certfile /etc/c.pem")
+    assert "type its address, such as  --url https" in stage.refused(*NGRAM)
+
+
+def test_a_port_that_is_not_known_needs_the_address(stage: Stage):
+    stage.machine(command="/opt/vllm/bin/vllm serve m --port %Z")
+    assert "or type where it answers:  --url" in stage.refused(*NGRAM)
+
+
+@pytest.mark.parametrize(
+    ("host", "url"),
+    [
+        ("0.0.0.0", "http://127.0.0.1:8000"),
+        ("::", "http://[::1]:8000"),
+        ("[fe80::1]", "http://[fe80::1]:8000"),
+        ("gpu7", "http://gpu7:8000"),
+    ],
+)
+def test_the_address_is_that_of_the_command_line(host: str, url: str):
+    found = Found("systemd:x.service", ("vllm", "serve", "m", "--host", host))
+    assert live_service._url("systemd", found, Vllm()) == url
+
+
+def test_the_port_of_a_container_is_not_that_of_its_command_line():
+    found = Found("docker:vllm", ("vllm", "serve", "m"))
+    with pytest.raises(UsageError, match="type  --url http"):
+        live_service._url("docker", found, Vllm())
+
+
+def test_a_recovery_reaches_the_same_container_of_the_same_cluster():
+    evidence = {"container": "vllm", "context": "prod", "other": "x"}
+    found = Found("kubernetes:default/deployment/vllm", (), evidence=evidence)
+    assert live_service._place("kubernetes", found) == {"container": "vllm", "context": "prod"}
+    assert live_service._place("docker", found) == {}
+
+
+# Without touching anything
+
+
+def test_a_trial_that_another_left_unfinished_is_not_begun(stage: Stage, monkeypatch: pytest.MonkeyPatch):
+    def taken(path: Path, target: str) -> None:
+        raise UsageError(f"a trial on {target} was cut off")
+
+    monkeypatch.setattr("breakeven.servers.undo_journal.refuse_taken", taken)
+    with pytest.raises(UsageError, match="was cut off"):
+        stage.done(*NGRAM, "--yes")
+    assert not (stage.folder / "out").exists()
+
+
+def test_rights_are_asked_for_before_anything_is_measured(stage: Stage):
+    stage.systemd.uid = 1000
+    with pytest.raises(UsageError, match="add --sudo"):
+        stage.done(*NGRAM, "--yes")
+    assert not (stage.folder / "out").exists()
+
+
+def test_without_a_terminal_it_ends_before_the_restart(stage: Stage):
+    with pytest.raises(UsageError, match="type --yes to go on; the baseline is kept in"):
+        stage.done(*NGRAM)
+    assert stage.tried == [] and (stage.folder / "out" / "baseline" / "run.json").exists()
+
+
+def test_the_change_and_the_cost_of_restarts_are_shown_first(stage: Stage):
+    keep_start_s("systemd:vllm.service", True, 5400)
+    keep_start_s("systemd:vllm.service", False, 1800)
+    said = " ".join(stage.done(*NGRAM, *MODEL, "--yes").stderr.split())
+    assert '"method":"ngram"' in said or "method" in said
+    assert "restarts cost about 2 h 00 min, as last time (1 h 30 min with it, 30 min 00 s back)" in said
+    assert said.index('"method":"ngram"') < said.index("go on? yes (--yes)")
+    assert "forecast " in said and "logit_bias" in said
+
+
+# What is expected
+
+
+def test_acceptance_alone_is_told_where_no_cost_is_known(stage: Stage):
+    done = stage.done(*NGRAM, "--yes", "--json")
+    one = json.loads(done.stdout)["candidates"][0]
+    assert one["forecast"] is None and "on the baseline's replies it never drafts" in one["words"]
+    assert "--calibrate" in done.stderr and "no speedup was forecast" in " ".join(done.stderr.split())
+
+
+def test_a_model_gives_a_forecast(stage: Stage):
+    one = json.loads(stage.done(*NGRAM, *MODEL, "--yes", "--json").stdout)["candidates"][0]
+    assert one["forecast"]["low"] <= one["forecast"]["estimate"] <= one["forecast"]["high"]
+    assert "forecast" not in one["absent"] and one["verdict"]
+
+
+def test_a_calibration_of_the_baseline_gives_one(stage: Stage):
+    with FakeServer(vllm_script(ttft_s=0.002, tpot_s=0.003, n_tokens=64)).in_thread() as slower:
+        done = stage.done(*NGRAM, "--url", slower.url, "--calibrate", "--yes", "--json", "--max-tokens", 64)
+    assert json.loads(done.stdout)["candidates"][0]["forecast"]["low"] > 0
+    assert (stage.folder / "out" / "calibration" / "calibration.json").exists()
+
+
+def test_a_learned_drafter_is_told_what_it_must_reach(stage: Stage):
+    head = ("--method", "eagle3", "--k", 3, "--draft", "org/head")
+    one = json.loads(stage.done(*head, *MODEL, "--yes", "--json").stdout)["candidates"][0]
+    assert "acceptance length of" in one["words"] and one["forecast"] is None
+
+
+def test_a_service_that_speculates_already_has_no_forecast(stage: Stage):
+    stage.machine(more='--speculative-config \'{"method":"ngram","num_speculative_tokens":2}\'')
+    done = stage.done(*NGRAM, *MODEL, "--yes", "--json")
+    assert "speculates already" in json.loads(done.stdout)["candidates"][0]["words"]
+    assert "compares with that" in done.stderr
+
+
+# What is not tried
+
+
+@pytest.mark.parametrize(("gate", "code"), [("slower", 0), ("not-faster", 1)])
+def test_a_forecast_below_the_bound_restarts_nothing(stage: Stage, gate: str, code: int):
+    words = (*NGRAM, *MODEL, "--if-forecast-above", 50, "--fail-if", gate, "--json")
+    done = stage.done(*words)
+    told = json.loads(done.stdout)
+    assert stage.tried == [] and done.return_value == code
+    assert told["verdict"] is None and told["absent"]["verdict"]
+    assert "not above 50" in told["candidates"][0]["absent"]["verdict"]
+
+
+def test_a_bound_without_a_forecast_restarts_nothing(stage: Stage):
+    head = ("--method", "eagle3", "--k", 3, "--draft", "org/head")
+    done = stage.done(*head, *MODEL, "--if-forecast-above", 0.1, "--yes")
+    assert stage.tried == [] and "needs a forecast" in " ".join(done.stderr.split())
+    assert "Nothing was restarted" in done.stdout
+
+
+def expected(monkeypatch: pytest.MonkeyPatch, *speedups: tuple[float, float, float]) -> None:
+    def outlooks(service: Service, plan: LivePlan, *rest: Any) -> Any:
+        pairs = zip(plan.candidates, speedups, strict=True)
+        return [Outlook(one, Interval(*speedup), "") for one, speedup in pairs], "", ()
+
+    monkeypatch.setattr(live, "outlooks", outlooks)
+
+
+def test_the_most_promising_is_first_and_the_rest_stops(stage: Stage, monkeypatch: pytest.MonkeyPatch):
+    """Both sides are one server here: the measured speedup is about 1."""
+    expected(monkeypatch, (0.1, 0.05, 0.2), (3.0, 2.0, 4.0), (2.0, 0.5, 3.0))
+    done = stage.done(
+        "--method", "ngram", "--k", 2, "--method", "ngram", "--k", 3, "--method", "suffix", "--yes", "--json"
+    )
+    told = json.loads(done.stdout)
+    assert [one.describe() for one in stage.tried] == ["ngram, k 3", "suffix"]
+    assert [one["candidate"] for one in told["candidates"]] == ["ngram, k 3", "suffix", "ngram, k 2"]
+    assert "was measured at least" in told["candidates"][2]["absent"]["verdict"]
+    assert {"verdict", "speedup", "prompts", "reload_s", "definitions"} <= told.keys()
+
+
+@pytest.mark.parametrize(("failing", "code"), [(1, 0), (2, 3)])
+def test_candidates_that_fail_are_an_error_where_all_do(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch, failing: int, code: int
+):
+    """Sure to be tried: nothing is forecast of them."""
+    stage.failures = {"ngram, k 2": "out of memory", **({"ngram, k 3": "crashed"} if failing == 2 else {})}
+    two = ("--method", "ngram", "--k", 2, "--method", "ngram", "--k", 3)
+    done = stage.done(*two, "--yes", "--fail-if", "slower", "--json")
+    reasons = [one["reason"] for one in json.loads(done.stdout)["candidates"]]
+    assert done.return_value == code
+    assert sum("the candidate failed" in reason for reason in reasons) == failing
+    assert ("all 2 candidates that were tried failed" in done.stderr) == (failing == 2)
+
+
+# At a terminal
+
+
+@pytest.mark.parametrize("answer", [True, False])
+def test_it_asks_at_a_terminal(stage: Stage, monkeypatch: pytest.MonkeyPatch, answer: bool):
+    asked: list[str] = []
+
+    def confirm(question: str, err: bool) -> bool:
+        asked.append(question)
+        return answer
+
+    monkeypatch.setattr(live, "can_ask", lambda: True)
+    monkeypatch.setattr(click, "confirm", confirm)
+    done = stage.done(*NGRAM, *MODEL)
+    assert len(stage.tried) == answer and done.return_value == 0
+    assert asked[0].startswith("ngram, k 5, n-grams of 2 to 4 tokens: forecast ")
+    assert asked[0].endswith("; 2 restarts, of which none was timed yet (each may take 2 h 00 min); go on?")
+
+
+# Plan file and order of options
+
+
+def test_a_plan_file_holds_all_of_it(stage: Stage):
+    plan = stage.folder / "plan.toml"
+    plan.write_text(
+        'server = "systemd:vllm.service"\nyes = true\njson = true\nprompts = "brief"\nrepeats = 1\n'
+        f'max-tokens = 12\nout = "{stage.folder / "out"}"\n[[candidate]]\nmethod = "ngram"\nk = 7\n'
+        "min-n = 2\nmax-n = 3\n"
+    )
+    result = CliRunner().invoke(trial, ["--plan", str(plan)], standalone_mode=False)
+    assert result.exception is None, result.exception
+    assert stage.tried == [SpeculationConfig("ngram", 7, 2, 3)]
+    assert json.loads(result.stdout)["run_dir"]
+
+
+@pytest.mark.parametrize(
+    ("text", "words", "said"),
+    [
+        ("repeats = 1.5", (), "1.5"),
+        ("concurrency = true", (), "true"),
+        ('order = "BA"', (), "BA"),
+        ("repeats = 3\ncap = 4", (), "--cap limits --repeats auto"),
+        ('[[candidate]]\nmethod = "ngram"', NGRAM, "the plan file has its candidates"),
+        ("plan = 'x'", (), "plan is not known"),
+    ],
+)
+def test_a_plan_file_is_checked_as_options_are(stage: Stage, text: str, words: tuple[str, ...], said: str):
+    plan = stage.folder / "plan.toml"
+    plan.write_text(text)
+    assert said in stage.refused("--plan", plan, *(words or NGRAM))
+
+
+def test_a_plan_with_candidates_needs_a_server(tmp_path: Path):
+    plan = tmp_path / "plan.toml"
+    plan.write_text('[[candidate]]\nmethod = "ngram"\nk = 5')
+    result = CliRunner().invoke(trial, ["--plan", str(plan)], standalone_mode=False)
+    assert isinstance(result.exception, UsageError) and 'write  server = "' in str(result.exception)
+
+
+def test_what_is_typed_counts_more_than_the_plan(stage: Stage):
+    plan = stage.folder / "plan.toml"
+    plan.write_text('if-forecast-above = 0.0\nkeep-if = "faster"\n')
+    done = stage.done("--plan", plan, *NGRAM, *MODEL, "--if-forecast-above", 50)
+    assert stage.tried == [] and "not above 50" in done.stderr
+
+
+def test_options_belong_to_the_method_before_them(stage: Stage):
+    stage.done("--yes", "--k", 4, "--method", "ngram", "--max-n", 3, "--min-n", 2, "--method", "suffix")
+    told = {one.describe() for one in stage.tried}
+    assert told == {"ngram, k 4, n-grams of 2 to 3 tokens", "suffix, k 4"}

@@ -1,0 +1,509 @@
+"""The trial of a live service, on a machine in memory: what is asked when, and that it always comes back."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from breakeven.client import selfcheck
+from breakeven.client.endpoint import Endpoint
+from breakeven.compare.records import Comparison
+from breakeven.compare.sequential import Decision, StoppingRule
+from breakeven.engines.speculation import SpeculationConfig
+from breakeven.engines.vllm import Vllm
+from breakeven.errors import BreakevenError, EndpointError, ServerError, StorageError, UsageError
+from breakeven.servers import readiness
+from breakeven.servers.fake import http_error
+from breakeven.servers.start_times import last_start_s
+from breakeven.servers.undo_journal import UndoJournal, journals_folder
+from breakeven.servers.watch import Bounds
+from breakeven.trace.run import load_run
+from breakeven.trial import confounded, live_guard
+from breakeven.trial.live import LivePlan, Service, dry_run, measure_baseline, try_candidate
+from breakeven.trial.live_candidate import NO_RETURN
+from breakeven.trial.result import TrialResult
+from breakeven.trial.store import load_trial
+from tests.unit.servers import fake_service
+from tests.unit.trial.live_service import DRAFTS, N_TOKENS, NGRAM, PLAIN, PLAN, SUFFIX, TRIAL, Site, site
+
+TARGET = fake_service.FOUND.target
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A busy machine leaves no repeat out, a disk is not waited for, and nobody waits for quiet logs."""
+    monkeypatch.setattr(selfcheck, "LEAST_LAG_MS", 1e9)
+    monkeypatch.setattr(selfcheck, "LEAST_SHARE", 0.0)
+    monkeypatch.setattr(selfcheck, "ONE_AT_A_TIME", 0.0)
+    monkeypatch.setattr(os, "fsync", lambda descriptor: None)
+    monkeypatch.setattr("platformdirs.user_state_dir", lambda *a, **k: str(tmp_path / "state"))
+    monkeypatch.setattr(confounded, "QUIET_S", 0.05)
+    monkeypatch.setattr(readiness, "PAUSE_S", 0.02)
+    monkeypatch.setattr(live_guard, "LAST_LOOK_S", 0.3)
+    monkeypatch.setattr("breakeven.servers.watch.LOOK_S", 0.02)
+    monkeypatch.setattr("breakeven.servers.startup_log.DRAIN_S", 0.1)
+
+
+@pytest.fixture
+async def here() -> AsyncIterator[Site]:
+    async with site() as made:
+        yield made
+
+
+async def trial(here: Site, out: Path, plan: LivePlan = PLAN) -> TrialResult:
+    await measure_baseline(here.service, plan, out, here.told)
+    return await try_candidate(here.service, plan, plan.candidates[0], out, here.told)
+
+
+def repeats_asked(here: Site) -> list[tuple[str, list[int]]]:
+    """Side by side in the order in which they were asked: the repeats of each stretch."""
+    stretches: list[tuple[str, list[int]]] = []
+    for side, name in here.told.asked:
+        repeat = int(name.rpartition("#")[2])
+        if not stretches or stretches[-1][0] != side:
+            stretches.append((side, []))
+        if repeat not in stretches[-1][1]:
+            stretches[-1][1].append(repeat)
+    return stretches
+
+
+async def test_a_faster_candidate_and_the_service_as_it_was(here: Site, tmp_path: Path):
+    result = await trial(here, tmp_path)
+    assert result.verdict.outcome == "faster"
+    assert result.comparison.repeats == 2
+    assert repeats_asked(here) == [("baseline", [0]), ("candidate", [0, 1]), ("baseline", [1])]
+    assert here.is_back and here.closed == ["put back"]
+    assert here.machine.restarts == 2
+    assert [part[:3] for part in here.told.parts] == [
+        ("baseline, as it runs", 1, 3),
+        ("candidate", 2, 3),
+        ("baseline, once it is back", 3, 3),
+    ]
+
+
+async def test_the_folder_is_that_of_any_trial(here: Site, tmp_path: Path):
+    result = await trial(here, tmp_path)
+    again = load_trial(tmp_path)
+    assert again == result
+    baseline, candidate = (load_run(tmp_path / side) for side in ("baseline", "candidate"))
+    assert (baseline.meta.status, candidate.meta.status) == ("complete", "complete")
+    assert [trace.block for trace in baseline.traces()] == [0] * 4 + [1] * 4
+    ends = [trace.end_ns for trace in baseline.traces()]
+    assert ends == sorted(ends)
+    assert result.candidate.description == "vLLM, ngram, k 3, n-grams of 2 to 4 tokens"
+    assert result.baseline.description == "vLLM as found, no speculation"
+    assert result.comparison.drift.ratio is not None
+    assert result.candidate.acceptance is not None and result.candidate.acceptance.drafts
+
+
+async def test_reloads_are_timed_on_both_sides_and_remembered(here: Site, tmp_path: Path):
+    result = await trial(here, tmp_path)
+    assert result.baseline.reload_s is not None and result.candidate.reload_s is not None
+    assert last_start_s(TARGET, changed=True) == result.candidate.reload_s
+    assert last_start_s(TARGET, changed=False) == result.baseline.reload_s
+
+
+async def test_differences_between_the_logs_are_confounders(here: Site, tmp_path: Path):
+    result = await trial(here, tmp_path)
+    assert "the sides' logs differ in asynchronous scheduling: on → off" in result.confounders
+    assert not any("version" in sentence or "KV cache" in sentence for sentence in result.confounders)
+
+
+async def test_a_baseline_that_comes_back_otherwise_is_a_confounder(here: Site, tmp_path: Path):
+    await measure_baseline(here.service, PLAN, tmp_path, here.told)
+    here.lifecycle.logs_of = {**here.lifecycle.logs_of, False: ("KV cache size: 900 tokens",)}
+    result = await try_candidate(here.service, PLAN, NGRAM, tmp_path, here.told)
+    assert "the baseline came back with other tokens in the KV cache: 1024 → 900" in result.confounders
+
+
+async def test_ab_asks_the_baseline_once_and_says_so(here: Site, tmp_path: Path):
+    result = await trial(here, tmp_path, replace(PLAN, order="AB"))
+    assert repeats_asked(here) == [("baseline", [0, 1]), ("candidate", [0, 1])]
+    assert NO_RETURN in result.confounders
+    assert here.is_back
+
+
+async def test_abba_restarts_the_candidate_in_between(here: Site, tmp_path: Path):
+    plan = replace(PLAN, order="ABBA", trial=replace(TRIAL, repeats=4))
+    result = await trial(here, tmp_path, plan)
+    assert repeats_asked(here) == [
+        ("baseline", [0, 1]),
+        ("candidate", [0, 2, 1, 3]),
+        ("baseline", [2, 3]),
+    ]
+    assert here.machine.restarts == 3
+    assert result.comparison.repeats == 4
+    assert NO_RETURN not in result.confounders
+
+
+async def test_every_prompt_is_met_once_before_it_counts(here: Site, tmp_path: Path):
+    """Cut short: so each side has it in its prefix cache, if it has one, from the first kept request on."""
+    await trial(here, tmp_path, replace(PLAN, order="AB", trial=replace(TRIAL, repeats=1)))
+    for is_changed in (False, True):
+        bodies = [body for changed, body in here.bodies if changed is is_changed]
+        of_p3 = [body["max_tokens"] for body in bodies if body["messages"][0]["content"] == "prompt number 3"]
+        assert of_p3[-1] == TRIAL.sampling.max_tokens
+        assert len(of_p3) >= 2 and max(of_p3[:-1]) < TRIAL.sampling.max_tokens
+
+
+async def test_a_drafter_that_learns_is_asked_each_prompt_once(here: Site, tmp_path: Path):
+    result = await trial(here, tmp_path, replace(PLAN, candidates=(SUFFIX,)))
+    own = [text for text in here.prompts(is_changed=True) if text.startswith("prompt number")]
+    assert sorted(own) == [f"prompt number {i}" for i in range(4)]
+    assert result.comparison.repeats == 1
+    assert any("suffix learns across requests" in sentence for sentence in result.confounders)
+    assert repeats_asked(here)[-1] == ("baseline", [1])
+    assert result.comparison.drift.ratio is not None
+
+
+async def test_fresh_prompts_may_be_asked_for(here: Site, tmp_path: Path):
+    await trial(here, tmp_path, replace(PLAN, fresh_prompts=True))
+    own = [text for text in here.prompts(is_changed=True) if text.startswith("prompt number")]
+    assert len(own) == 4
+
+
+async def test_auto_stops_where_the_answer_is_clear_and_asks_the_baseline_as_often(
+    here: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    looks: list[int] = []
+
+    def decide(self: StoppingRule, comparison: Comparison, repeats: int) -> Decision:
+        looks.append(repeats)
+        return Decision(repeats == 3, f"decided after {repeats} repeats: faster")
+
+    monkeypatch.setattr(StoppingRule, "decide", decide)
+    plan = replace(PLAN, trial=replace(TRIAL, repeats=None, cap=8))
+    result = await trial(here, tmp_path, plan)
+    assert repeats_asked(here) == [
+        ("baseline", [0, 1, 2, 3]),
+        ("candidate", [0, 4, 1, 5, 2, 6]),
+        ("baseline", [4, 5, 6]),
+    ]
+    assert looks == [2, 3]
+    assert result.stop_reason == (
+        "decided after 3 repeats: faster, against the baseline before the candidate"
+    )
+    assert result.comparison.confidence == pytest.approx(1 - 0.05 / 3)
+    assert result.comparison.repeats == 6
+
+
+async def test_time_ends_it_where_the_sides_are_balanced(here: Site, tmp_path: Path):
+    plan = replace(PLAN, trial=replace(TRIAL, repeats=8, time_limit_s=0.001))
+    result = await trial(here, tmp_path, plan)
+    assert repeats_asked(here) == [("baseline", [0]), ("candidate", [0, 1]), ("baseline", [1])]
+    assert result.comparison.repeats == 2
+
+
+async def test_a_candidate_that_dies_at_its_start(here: Site, tmp_path: Path):
+    here.lifecycle.dead = lambda is_changed: "exit code 1" if is_changed else None
+    here.lifecycle.logs_of = {
+        False: (),
+        True: (
+            "loading",
+            "torch.OutOfMemoryError: CUDA out of memory",
+        ),
+    }
+    result = await trial(here, tmp_path)
+    assert result.verdict.outcome == "refused"
+    assert "the candidate failed" in result.verdict.reason
+    assert "CUDA out of memory" in result.verdict.reason
+    assert here.is_back and here.closed == ["put back"]
+    assert result.stopped_after == 0
+    assert load_trial(tmp_path) == result
+    assert repeats_asked(here) == [("baseline", [0])]
+
+
+async def test_a_candidate_that_is_not_ready_in_time(here: Site, tmp_path: Path):
+    here.candidate = lambda body: http_error(503, "loading model")
+    result = await trial(here, tmp_path, replace(PLAN, start_limit_s=0.3))
+    assert result.verdict.outcome == "refused"
+    assert "not ready within" in result.verdict.reason and "loading model" in result.verdict.reason
+    assert here.is_back
+
+
+async def test_a_candidate_that_fails_at_the_first_full_batch(here: Site, tmp_path: Path):
+    """The first answers alone; of several at once one fails."""
+    count = iter(range(1000))
+    here.candidate = lambda body: http_error(500, "out of memory") if next(count) == 2 else DRAFTS
+    result = await trial(here, tmp_path)
+    assert "2 requests at once" in result.verdict.reason and "out of memory" in result.verdict.reason
+    assert here.is_back
+
+
+async def test_a_candidate_that_refuses_requests(here: Site, tmp_path: Path):
+    here.candidate = lambda body: http_error(400, "min_p is not supported with speculation")
+    result = await trial(here, tmp_path)
+    assert result.verdict.outcome == "refused" and "min_p" in result.verdict.reason
+    assert here.is_back
+
+
+async def test_a_candidate_that_dies_while_it_is_asked(here: Site, tmp_path: Path):
+    died: list[str] = []
+    here.lifecycle.dead = lambda is_changed: died[0] if is_changed and died else None
+    here.lifecycle.logs_of = {False: (), True: ("RuntimeError: illegal memory access",)}
+    here.told.on_answer = lambda side: died.append("exit code 139") if side == "candidate" else None
+    here.candidate = lambda body: replace(DRAFTS, die_at=0) if died else replace(DRAFTS, ttft_s=0.05)
+    result = await trial(here, tmp_path)
+    assert result.verdict.outcome == "refused"
+    assert "exit code 139" in result.verdict.reason and "illegal memory access" in result.verdict.reason
+    assert here.is_back
+    assert load_run(tmp_path / "candidate").meta.status == "interrupted"
+
+
+async def test_a_candidate_whose_requests_fail(here: Site, tmp_path: Path):
+    asked: list[str] = []
+    here.told.on_answer = asked.append
+    here.candidate = lambda body: replace(DRAFTS, error_at=2) if "candidate" in asked else DRAFTS
+    plan = replace(PLAN, bounds=Bounds(least=3))
+    result = await trial(here, tmp_path, plan)
+    assert result.verdict.outcome == "refused" and "requests failed" in result.verdict.reason
+    assert here.is_back
+
+
+async def test_a_candidate_that_answers_garbage(here: Site, tmp_path: Path):
+    here.baseline = lambda body: replace(PLAIN, tpot_s=0.0005, n_tokens=80)
+    here.candidate = lambda body: replace(DRAFTS, tpot_s=0.0005, n_tokens=80, loop_from=4)
+    sampling = replace(TRIAL.sampling, max_tokens=80)
+    plan = replace(PLAN, trial=replace(TRIAL, sampling=sampling, repeats=4), bounds=Bounds(least=3))
+    result = await trial(here, tmp_path, plan)
+    assert result.verdict.outcome == "refused" and "garbage" in result.verdict.reason
+    assert here.is_back
+
+
+async def test_a_model_that_loops_by_itself_is_no_fault_of_the_candidate(here: Site, tmp_path: Path):
+    here.baseline = lambda body: replace(PLAIN, tpot_s=0.0005, n_tokens=80, loop_from=4)
+    here.candidate = lambda body: replace(DRAFTS, tpot_s=0.0005, n_tokens=80, loop_from=4)
+    sampling = replace(TRIAL.sampling, max_tokens=80)
+    plan = replace(PLAN, trial=replace(TRIAL, sampling=sampling), bounds=Bounds(garbage_share=0.5, least=3))
+    result = await trial(here, tmp_path, plan)
+    assert "failed" not in result.verdict.reason
+    assert result.comparison.repeats == 2
+
+
+async def test_a_winner_is_kept_for_good(here: Site, tmp_path: Path):
+    result = await trial(here, tmp_path, replace(PLAN, keep_if="faster"))
+    assert result.verdict.outcome == "faster"
+    assert here.lifecycle.is_changed and fake_service.DROPIN in here.machine.files
+    assert here.closed == ["put back", "kept"]
+    assert not list(journals_folder().glob("*.jsonl"))
+    assert any(fake_service.DROPIN in line and "by hand" in line for line in here.told.lines)
+    assert result.stop_reason.endswith("the candidate was kept")
+
+
+async def test_a_winner_of_ab_is_kept_without_the_baseline_in_between(here: Site, tmp_path: Path):
+    await trial(here, tmp_path, replace(PLAN, order="AB", keep_if="faster"))
+    assert here.lifecycle.is_changed
+    assert here.closed == ["kept"]
+    assert here.machine.restarts == 2
+
+
+async def test_a_loser_is_not_kept(here: Site, tmp_path: Path):
+    here.candidate = lambda body: replace(PLAIN, tpot_s=0.02)
+    result = await trial(here, tmp_path, replace(PLAN, keep_if="faster"))
+    assert result.verdict.outcome == "slower"
+    assert here.is_back
+
+
+async def test_a_winner_that_cannot_be_kept_is_put_back(here: Site, tmp_path: Path):
+    starts: list[bool] = []
+    restart = here.lifecycle.restart
+
+    async def counted() -> None:
+        await restart()
+        starts.append(here.lifecycle.is_changed)
+
+    here.lifecycle.restart = counted  # type: ignore[method-assign]
+    here.lifecycle.dead = lambda is_changed: "exit code 1" if starts.count(True) == 2 and is_changed else None
+    with pytest.raises(ServerError, match="exit code 1"):
+        await trial(here, tmp_path, replace(PLAN, keep_if="faster"))
+    assert starts == [True, False, True, False]
+    assert here.is_back
+    assert load_trial(tmp_path).verdict.outcome == "faster"
+
+
+async def test_cancelled_it_is_put_back_before_anything_is_saved(here: Site, tmp_path: Path):
+    await measure_baseline(here.service, PLAN, tmp_path, here.told)
+    task = asyncio.ensure_future(try_candidate(here.service, PLAN, NGRAM, tmp_path, here.told))
+    here.told.on_answer = lambda side: task.cancel() and None
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert here.is_back and here.closed == ["put back"]
+    result = load_trial(tmp_path)
+    assert result.stop_reason == "interrupted"
+    assert "interrupted: the service is put back as it was found" in here.told.lines
+
+
+@pytest.mark.parametrize("touch", range(8))
+async def test_a_machine_that_fails_at_any_touch_is_put_back(here: Site, tmp_path: Path, touch: int):
+    """Once: what fails again and again is left to `breakeven recover`."""
+    await measure_baseline(here.service, PLAN, tmp_path, here.told)
+    here.machine.fail_at = here.machine.touches + touch
+    try:
+        await try_candidate(here.service, PLAN, NGRAM, tmp_path, here.told)
+    except BreakevenError as error:
+        assert any("breakeven recover" in note for note in error.__notes__)
+        assert list(journals_folder().glob("*.jsonl"))
+    else:
+        assert here.is_back
+
+
+async def test_a_baseline_that_does_not_come_back_is_said_loudly_and_can_be_recovered(
+    here: Site, tmp_path: Path
+):
+    here.lifecycle.dead = lambda is_changed: (
+        "exit code 1" if here.machine.restarts > 1 and not is_changed else None
+    )
+    with pytest.raises(ServerError, match="exit code 1") as raised:
+        await trial(here, tmp_path)
+    assert f"breakeven recover {TARGET}" in "".join(raised.value.__notes__)
+    (journal,) = journals_folder().glob("*.jsonl")
+    assert UndoJournal.adopt(journal).record.touched
+
+
+async def test_whoever_watches_may_be_gone(here: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """As when the terminal was closed: writing to it fails from then on."""
+    await measure_baseline(here.service, PLAN, tmp_path, here.told)
+    task = asyncio.ensure_future(try_candidate(here.service, PLAN, NGRAM, tmp_path, here.told))
+
+    def hang_up(side: str) -> None:
+        def gone(*given: Any) -> None:
+            raise OSError(5, "Input/output error")
+
+        monkeypatch.setattr(here.told, "said", gone)
+        monkeypatch.setattr(here.told, "starting", gone)
+        task.cancel()
+
+    here.told.on_answer = hang_up
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert here.is_back
+
+
+async def test_a_full_disk_at_the_results_puts_back_all_the_same(
+    here: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    await measure_baseline(here.service, PLAN, tmp_path, here.told)
+
+    def full(self: Any, trace: Any) -> None:
+        raise StorageError("no space left")
+
+    monkeypatch.setattr("breakeven.trace.journal.RunWriter.append", full)
+    with pytest.raises(StorageError):
+        await try_candidate(here.service, PLAN, NGRAM, tmp_path, here.told)
+    assert here.is_back
+
+
+async def test_a_journal_that_cannot_be_written_has_nothing_touched(
+    here: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    await measure_baseline(here.service, PLAN, tmp_path, here.told)
+    touches = here.machine.touches
+
+    def full(*given: Any) -> UndoJournal:
+        raise StorageError("no space left")
+
+    monkeypatch.setattr(UndoJournal, "open", full)
+    with pytest.raises(StorageError):
+        await try_candidate(here.service, PLAN, NGRAM, tmp_path, here.told)
+    assert here.machine.touches == touches
+    assert not (tmp_path / "trial.json").exists()
+
+
+async def test_a_baseline_that_is_gone_afterwards_is_an_error_and_the_trial_is_saved(
+    here: Site, tmp_path: Path
+):
+    here.baseline = lambda body: (
+        http_error(500, "gone") if here.machine.restarts > 1 and body["max_tokens"] == N_TOKENS else PLAIN
+    )
+    with pytest.raises(EndpointError, match="gone"):
+        await trial(here, tmp_path)
+    result = load_trial(tmp_path)
+    assert result.stopped_after == 1
+    assert NO_RETURN in result.confounders
+
+
+async def test_a_second_candidate_has_the_baseline_copied(here: Site, tmp_path: Path):
+    """Without what was asked of the baseline after the first one."""
+    first = tmp_path / "one"
+    await trial(here, first)
+    second = await try_candidate(
+        here.service, PLAN, replace(NGRAM, k=5), tmp_path / "two", here.told, first / "baseline"
+    )
+    assert second.comparison.repeats == 2
+    assert len(load_run(tmp_path / "two" / "baseline")) == 8
+    assert len(load_run(first / "baseline")) == 8
+    assert here.is_back and here.closed == ["put back", "put back"]
+
+
+async def test_a_folder_is_not_used_twice(here: Site, tmp_path: Path):
+    await trial(here, tmp_path)
+    with pytest.raises(UsageError, match="holds a trial already"):
+        await try_candidate(here.service, PLAN, NGRAM, tmp_path, here.told)
+    assert here.is_back
+
+
+async def test_nobody_without_the_right_touches_anything(
+    here: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    async def refused() -> None:
+        raise UsageError("type --sudo")
+
+    await measure_baseline(here.service, PLAN, tmp_path, here.told)
+    monkeypatch.setattr(here.lifecycle, "check_rights", refused)
+    with pytest.raises(UsageError, match="--sudo"):
+        await try_candidate(here.service, PLAN, NGRAM, tmp_path, here.told)
+    assert here.is_back and here.closed == []
+
+
+async def test_the_api_key_is_not_in_the_journal_but_where_it_is_from_is(here: Site, tmp_path: Path):
+    here.service = replace(here.service, api_key_env="VLLM_KEY")
+    await trial(here, tmp_path)
+    (journal,) = journals_folder().glob("closed/*.jsonl")
+    assert '"api_key_env":"VLLM_KEY"' in journal.read_text()
+
+
+def test_a_dry_run_touches_nothing_and_says_all(tmp_path: Path):
+    made = Site()
+    service = unanswered(made)
+    said = dry_run(service, replace(PLAN, keep_if="faster", trial=replace(TRIAL, repeats=None)))
+    assert made.machine.touches == 0 and made.is_back
+    for words in (
+        "systemd:vllm.service: vLLM",
+        "Candidate: ngram, k 3, n-grams of 2 to 4 tokens",
+        f"write {fake_service.DROPIN}",
+        f"remove {fake_service.DROPIN}",
+        "run systemctl daemon-reload",
+        "2 requests at once",
+        "ready within 20.0 s",
+        "24 requests: 4 prompts × 6 repeats, 2 at a time",
+        "48 requests at most: 4 prompts × 12 repeats, 2 at a time",
+        "If the verdict is faster",
+        "turns asynchronous scheduling off",
+    ):
+        assert words in said, words
+    assert said.index(f"write {fake_service.DROPIN}") < said.index("  restart")
+    assert said.index("  restart") < said.index(f"remove {fake_service.DROPIN}")
+    assert made.machine.commands == []
+
+
+def test_a_dry_run_of_a_drafter_that_learns_asks_each_prompt_once():
+    said = dry_run(unanswered(Site()), replace(PLAN, candidates=(SUFFIX,)))
+    assert "  4 requests: 4 prompts × 1 repeat, 2 at a time" in said.partition("Candidate:")[2]
+    assert "short ones of ours" in said
+
+
+def test_a_dry_run_refuses_what_cannot_be_tried():
+    with pytest.raises(UsageError):
+        dry_run(unanswered(Site()), replace(PLAN, candidates=(SpeculationConfig("eagle3"),)))
+
+
+def unanswered(made: Site) -> Service:
+    """A service at whose address nothing listens."""
+    endpoint = Endpoint("http://127.0.0.1:9")
+    return Service(made.lifecycle, Vllm(), made.machine, fake_service.FOUND, endpoint)
