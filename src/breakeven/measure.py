@@ -13,6 +13,7 @@ from typing import Literal
 from breakeven.acceptance.counters import SpecCounters
 from breakeven.acceptance.prometheus import between, read_counters
 from breakeven.client.endpoint import Endpoint
+from breakeven.client.fetch import QUICK_TIMEOUTS
 from breakeven.client.identity import identify
 from breakeven.client.load import ClosedLoop, OpenLoop, run_load
 from breakeven.client.loop import running_loop_name
@@ -21,7 +22,7 @@ from breakeven.client.selfcheck import SelfCheck
 from breakeven.client.timeouts import Timeouts
 from breakeven.client.tokenise import keep_tokens
 from breakeven.client.transport import Pool
-from breakeven.errors import ConnectFailed, EndpointError, UsageError
+from breakeven.errors import ConnectFailed, EndpointError, HttpError, UsageError
 from breakeven.latency import request_latency
 from breakeven.trace.journal import RunWriter
 from breakeven.trace.provenance import load_average
@@ -34,8 +35,6 @@ GIVE_UP_AFTER = 10
 """Failures in a row after which the server is taken for gone, …"""
 GONE_AFTER = 3
 """… or so many in a row to which nothing answered at all."""
-PAGE_TIMEOUTS = Timeouts(connect_s=10, first_token_s=10, idle_s=10)
-"""Of /metrics, without which a run is only poorer."""
 
 OnTrace = Callable[[RequestTrace], None]
 End = Callable[[SelfCheck, SpecCounters | None], None]
@@ -191,11 +190,18 @@ class Asker:
             self.ask_for,
         )
 
-    async def page(self) -> SpecCounters | None:
-        """The server's speculation counters as they stand; None where it has none on /metrics."""
+    async def page(self, warn: Callable[[str], None] = lambda why: None) -> SpecCounters | None:
+        """The server's speculation counters as they stand; None where it has none on /metrics.
+
+        They are not waited for long: a run without them is only poorer. `warn` is told why they are unknown
+        where the page exists, or may exist, and could not be read.
+        """
         try:
-            return read_counters(await get_text(self.pool, self.endpoint, "/metrics", PAGE_TIMEOUTS))
-        except EndpointError:
+            return read_counters(await get_text(self.pool, self.endpoint, "/metrics", QUICK_TIMEOUTS))
+        except HttpError:
+            return None
+        except EndpointError as error:
+            warn(f"the server's counters of speculation are unknown: {error}")
             return None
 
     async def warm_up(self, workload: Workload, n: int) -> None:
@@ -262,15 +268,18 @@ async def _record(
         on_trace(trace)
         failures.see(trace)
 
+    def warn(why: str) -> None:
+        writer.meta = replace(writer.meta, warnings=tuple(dict.fromkeys((*writer.meta.warnings, why))))
+
     earlier_ns = writer.last_ns
     zero_ns = perf_counter_ns() - earlier_ns
     with closing(writer, lambda: perf_counter_ns() - zero_ns) as end:
-        before = await asker.page()
+        before = await asker.page(warn)
         zero_ns = perf_counter_ns() - earlier_ns
         report = await run_load(
             asked, lambda request, due_ns: asker.ask(request, zero_ns, due_ns), plan.schedule, keep, zero_ns
         )
-        counted = None if before is None else between(before, await asker.page())
+        counted = None if before is None else between(before, await asker.page(warn))
         end(report.self_check, None if earlier_ns else counted)
     run = load_run(writer.path)
     await keep_tokens(asker.pool, asker.endpoint, run)

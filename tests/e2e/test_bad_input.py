@@ -68,7 +68,7 @@ def prompts(tmp_path: Path) -> Path:
 REQUESTS: list[tuple[str, Sequence[object], int, list[str]]] = [
     ("dead", (), 3, ["nothing answers at http://127.0.0.1:9", "start the server, or check the URL"]),
     ("fine", ("--url", "{url}/api/v7", "--model", "m"), 3, ["HTTP 404", "check the URL"]),
-    ("fine", ("--url", "ftp://host"), 2, ["neither http nor https", "type --url http://HOST:PORT"]),
+    ("fine", ("--url", "ftp://host"), 2, ["neither http nor https", "type http://HOST:PORT"]),
     ("html", (), 3, ["web page", "check the URL"]),
     ("401", (), 3, ["HTTP 401", "--api-key-env NAME or --api-key-file FILE"]),
     ("404", (), 3, ["HTTP 404", "no route", "try --api completions"]),

@@ -81,36 +81,6 @@ async def test_llama_cpp_with_slots_gives_a_curve(tiny_model: Path, tmp_path: Pa
     assert load_run(out / "concurrency-3").meta.schedule.concurrency == 3
 
 
-def test_the_embedded_engine_is_calibrated_for_its_own_trial(tiny_model: Path, tmp_path: Path) -> None:
-    """trial → calibrate --model → forecast, of one model by its path."""
-    prompts = tmp_path / "prompts.jsonl"
-    prompts.write_text("".join(f'{{"prompt": "once upon {i}"}}\n' for i in range(3)))
-    asked = ("--model", tiny_model, "--prompts", prompts, "--api", "completions")
-    trial = tmp_path / "trial"
-    breakeven("trial", *asked, "--repeats", 1, "--max-tokens", 40, "--out", trial)
-    for out in (tmp_path / f"out-{attempt}" for attempt in range(ATTEMPTS)):
-        words = ("--max-concurrency", 3, "--max-tokens", 1500, "--out", out)
-        done = breakeven("calibrate", *asked, *words)
-        if done.code == 0:
-            break
-    done.succeeded()
-    assert (
-        "tiny on llama.cpp, no speculation, " in done.err and "thread" in done.err and "3 slots" in done.err
-    )
-    found = load_calibration(out)
-    assert found.moe is False and found.model == "tiny" and found.curve().points[-1].concurrency == 3
-    values = breakeven("forecast", trial, "--calibration", out, "--ks", 2, "--json").succeeded().json()
-    assert values["source_of_cost"] == "measured"
-    breakeven("explain", trial, "--k", 3, "--calibration", out).succeeded()
-
-
-def test_an_embedded_engine_that_does_not_start_says_why(tmp_path: Path) -> None:
-    (tmp_path / "x.gguf").write_bytes(b"GGUF")
-    done = breakeven("calibrate", "--model", tmp_path / "x.gguf", *SHORT, "--out", tmp_path / "out")
-    assert done.code == 3 and "llama.cpp cannot serve" in done.err and done.orphans == ()
-    assert (tmp_path / "out" / "engine.log").stat().st_size
-
-
 async def test_llama_cpp_that_speculates_is_refused(tiny_model: Path, tmp_path: Path) -> None:
     prompts = tmp_path / "prompts.jsonl"
     prompts.write_text('{"prompt": "aaaaaaaaaaaaaaaa"}\n')

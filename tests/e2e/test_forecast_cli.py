@@ -26,6 +26,8 @@ from tests.unit.forecast.served import a_run, served
 
 STEPS_MS = {1: 10.0, 2: 10.5, 4: 11.5, 8: 14.0}
 H100 = ("--model", "llama-3.1-8b", "--hardware", "h100-sxm")
+OWN = ("--model", "qwen3-0.6b", "--hardware", "h100-sxm")
+"""Whose plain step is about that of the fake server."""
 STABLE = {
     *("speedup", "throughput_speedup", "by_category", "by_concurrency", "best", "break_even"),
     *("recommendation", "source_of_cost"),
@@ -202,6 +204,15 @@ BAD: Mapping[str, tuple[tuple[object, ...], tuple[str, ...]]] = {
     "reuse above 1": ((*H100, "--reuse", 1.5), ("--reuse",)),
     "step of no time": ((*H100, "--step-ms", 0), ("--step-ms",)),
     "drafter without a record": ((*H100, "--drafter", "vllm-ngram"), ("name a RECORD too",)),
+    "drafter of an engine by its method": (
+        ("{}/run", *H100, "--drafter", "ngram"),
+        ("did you mean vllm-ngram?",),
+    ),
+    "calibration as the record": (
+        ("{}/calibration", *H100),
+        ("is a calibration", "breakeven forecast RUN --calibration"),
+    ),
+    "concurrency in words": ((*H100, "--concurrency", "all"), ("type --concurrency 1,4,16",)),
     "unknown drafter": (("{}/run", *H100, "--drafter", "vllm-ngrm"), ("did you mean vllm-ngram?",)),
     "no record there": (("{}/none", *H100), ("there is no file or folder",)),
     "run without ids": (("{}/no-ids", *H100), ("has no token ids", "--token-ids", "--tokenizer FOLDER")),
@@ -271,10 +282,28 @@ def test_a_curve_that_falls_is_fitted_and_named(folder: Path) -> None:
 
 
 def test_the_run_ties_the_model_to_its_own_step(folder: Path) -> None:
-    body = breakeven("forecast", folder / "run", *H100, *SMALL, "--json").succeeded().json()
+    body = breakeven("forecast", folder / "run", *OWN, *SMALL, "--json").succeeded().json()
     assert body["source_of_cost"] in ("anchored", "modelled"), "a busy client tells no step"
     said = [body["basis"]["words"], *body["warnings"]]
     assert any("record's own" in text for text in said)
+
+
+def test_a_run_of_another_machine_is_refused(folder: Path) -> None:
+    done = breakeven("forecast", folder / "speculated", *H100, "--step-ms", 70, *SMALL)
+    done.refused(2, "9.84 times what a model of llama-3.1-8b", "breakeven calibrate URL", "--hardware")
+
+
+def test_what_to_type_next_has_the_records_own_server_and_prompts(folder: Path) -> None:
+    words = (folder / "run", "--calibration", folder / "calibration", *SMALL, "--json")
+    commands = breakeven("forecast", *words).succeeded().json()["next_commands"]
+    url = load_run(folder / "run").meta.url
+    assert not commands or f"--baseline-url {url}" in commands[-1]
+    assert not commands or f"--prompts {folder / 'run' / 'prompts.jsonl'}" in commands[-1]
+
+
+def test_a_file_without_an_engine_says_whose_drafters_are_tried(folder: Path) -> None:
+    body = breakeven("forecast", folder / "copies.jsonl", *H100, *SMALL, "--json").succeeded().json()
+    assert any("does not say which engine" in said and "--engine" in said for said in body["warnings"])
 
 
 def test_a_file_says_not_what_served_it_but_the_user_may(folder: Path) -> None:
@@ -338,7 +367,7 @@ def test_a_run_that_speculated_gives_outputs_and_no_times(folder: Path) -> None:
 def test_what_acceptance_of_sampled_outputs_means_is_said(folder: Path) -> None:
     body = finite(breakeven("forecast", folder / "sampled", *H100, *SMALL, "--json").succeeded().out)
     assert any(warning.startswith("Temperature 0.8: an exact count") for warning in body["warnings"])
-    body = finite(breakeven("forecast", folder / "run", *H100, *SMALL, "--json").succeeded().out)
+    body = finite(breakeven("forecast", folder / "run", *OWN, *SMALL, "--json").succeeded().out)
     assert not any("emperature" in warning for warning in body["warnings"])
 
 

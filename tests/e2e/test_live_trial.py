@@ -14,7 +14,6 @@ from typing import Any
 
 import pytest
 
-from breakeven.models.resolve import resolve
 from breakeven.servers.fake import FakeServer, Script, Speculation
 from breakeven.trace.run import load_run
 from breakeven.trial.live_interrupts import WAIT
@@ -74,17 +73,17 @@ def tiny(tmp_path: Path, tiny_model: Path) -> Process:
     return Process(tmp_path, tiny_model)
 
 
-def test_baseline_candidate_and_baseline_again_on_llama_cpp(tmp_path: Path):
-    process = Process(tmp_path, resolve("smollm2"))
-    told = process.trial(*NGRAM, "--repeats", 2).succeeded().json()
-    assert told["verdict"] != "refused" or "the client fell behind" in told["reason"]
+def test_baseline_candidate_and_baseline_again_on_llama_cpp(tiny: Process, tmp_path: Path):
+    """What random weights say ends in loops, and is drafted."""
+    told = tiny.trial(*NGRAM, "--repeats", 2).succeeded().json()
+    assert told["stop_reason"] == "all 2 repeats done"
     for side in ("baseline", "candidate"):
         assert sorted(answered(tmp_path / "trial" / side)) == ["p0#0", "p0#1", "p1#0", "p1#1"]
     assert told["reload_s"]["baseline"] > 0 and told["reload_s"]["candidate"] > 0
     counts = [trace.speculation for trace in load_run(tmp_path / "trial" / "candidate").traces()]
     assert sum(one.drafts or 0 for one in counts if one is not None) > 0
     assert told["sides"]["candidate"]["description"] == "llama.cpp, ngram, k 3, n-grams of 3 tokens"
-    assert process.is_over
+    assert tiny.is_over
     shown = breakeven("show", tmp_path / "trial", "--json").succeeded().json()
     assert shown["verdict"] == told["verdict"] and shown["speedup"] == told["speedup"]
     logs = "".join(file.read_text(errors="replace") for file in tmp_path.rglob("*.log"))

@@ -92,5 +92,4 @@ def test_garbage_costs_where_there_are_experts(vllm: Vllm) -> None:
     if vllm.kind == "moe":
         assert told["verdict"] == "slower"
     else:
-        assert told["verdict"] in ("same", "undecided", "slower")
-        assert told["speedup"]["estimate"] > 0.85
+        assert told["verdict"] in ("same", "undecided")

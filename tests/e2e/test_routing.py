@@ -66,11 +66,17 @@ def test_refusals(moe: Path, prompts: Path, tiny_model: Path, tmp_path: Path) ->
         words = ("models", "routing", model, "--prompts", prompts, *more)
         return breakeven(*words, **how).refused(code)
 
-    assert "it is no mixture of experts" in refused(tiny_model)
+    said = refused(tiny_model)
+    assert f"{tiny_model} has no experts" in said and "such as smollm2-moe" in said
     assert "it holds 512 tokens" in refused(moe, "--tokens", 600)
     one = tmp_path / "one.txt"
     one.write_text("only one")
     assert "holds one prompt" in refused(moe, "--prompts", one)
+    for kept in (prompts, moe):
+        before = kept.read_bytes()
+        assert f"--out {kept}: it is {kept} itself: type --out routing.npz" in refused(moe, "--out", kept)
+        assert kept.read_bytes() == before
+    assert "there is no folder" in refused(moe, "--out", tmp_path / "none" / "routing.npz")
     assert "breakeven[local]" in refused(moe, env=without("xllamacpp", tmp_path / "none"))
     broken = tmp_path / "broken.gguf"
     broken.write_bytes(moe.read_bytes()[:2000])

@@ -33,6 +33,8 @@ MAX_TOKENS = 128
 QUICK_MAX_TOKENS = 64
 MAX_CONCURRENCY = 16
 QUICK_MAX_CONCURRENCY = 8
+MOST_CONCURRENCY = 1024
+"""As many sequences as engines decode at once, with room; far more are connections that no client opens."""
 
 
 @click.command("calibrate")
@@ -51,7 +53,7 @@ QUICK_MAX_CONCURRENCY = 8
 @click.option("--prompts", default="default", show_default=True, help="A built-in set, a file, or -.")
 @click.option(
     "--max-concurrency",
-    type=click.IntRange(min=1),
+    type=click.IntRange(min=1, max=MOST_CONCURRENCY),
     help=f"Last point of the curve [default: {MAX_CONCURRENCY}; of --quick or without URL "
     f"{QUICK_MAX_CONCURRENCY}].",
 )

@@ -293,7 +293,8 @@ def _how_wide(cost: StepCost) -> str:
     from breakeven.cost.step import PLAIN_STEP, Step
 
     found = cost.relative(Step(tokens=1 + TOLD_OF), PLAIN_STEP)
+    leaves_out = "" if cost.source == "measured" else "; what it leaves out is not in this interval"
     return (
         f": a step that verifies {TOLD_OF} drafted tokens takes {found.estimate:.2f} plain steps "
-        f"({found.low:.2f} to {found.high:.2f})."
+        f"({found.low:.2f} to {found.high:.2f}){leaves_out}."
     )

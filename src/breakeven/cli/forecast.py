@@ -15,7 +15,7 @@ from breakeven.cli import options
 from breakeven.cli.cost_options import MOST_MS, ChosenCost, choose_cost, cost_options
 from breakeven.cli.drafter_options import Numbers, Ranges
 from breakeven.cli.drafting_options import acceptance_given, drafting_options
-from breakeven.cli.forecast_grid import DEFAULT_ENGINE, MOST_SETTINGS, Levels, grid_of
+from breakeven.cli.forecast_grid import DEFAULT_ENGINE, MOST_SETTINGS, Levels, check_drafters, grid_of
 from breakeven.cli.output import stdout
 from breakeven.cli.record import (
     check_page,
@@ -143,6 +143,7 @@ def _of_record(path: Path, values: Mapping[str, Any]) -> Forecast:
     with redirect_stdout(sys.stderr):  # a drafter of the user's own may print
         source = open_record(path, values["tokenizer"])
         run = source.run if isinstance(source, RunSource) else None
+        check_drafters(values["drafter_names"], values["engine"] or source.origin.engine)
         chosen = choose_cost(values, run)
         _name_engine(source, values["engine"] or source.origin.engine or chosen.engine)
         grid = grid_of(values, source.origin.engine)

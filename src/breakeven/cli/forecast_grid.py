@@ -22,7 +22,6 @@ MOST_SETTINGS = 60
 """Of the default grid."""
 DEFAULT_ENGINE = "vllm"
 """Whose drafters are tried where it is not known what served the record."""
-_BY_ENGINE = "breakeven drafters lists them by engine"
 
 
 class Levels(Numbers):
@@ -39,13 +38,10 @@ class Levels(Numbers):
 
 
 def grid_of(values: Mapping[str, Any], engine: str | None) -> list[Setting]:
-    """What is asked for in full; of the rest as much as MOST_SETTINGS allow, n-grams before windows.
-
-    Raises UsageError for a name of no drafter.
-    """
+    """What is asked for in full; of the rest as much as MOST_SETTINGS allow, n-grams before windows."""
     from breakeven.replay.grid import default_grid
 
-    drafters = [_checked(name, engine) for name in values["drafter_names"]] or drafters_of(engine)
+    drafters = values["drafter_names"] or drafters_of(engine)
     ranges: Sequence[tuple[int, int]] = values["n_ranges"] or N_RANGES
     windows = [values["ks"]] if values["ks"] else KS
     if values["n_ranges"]:
@@ -59,14 +55,16 @@ def grid_of(values: Mapping[str, Any], engine: str | None) -> list[Setting]:
     return default_grid(drafters, windows[-1], ranges[:least])
 
 
-def _checked(name: str, engine: str | None) -> str:
+def check_drafters(names: Sequence[str], engine: str | None) -> None:
     """Raises UsageError for a name of no drafter, with that of the record's engine if one is like it."""
-    from breakeven.drafters.registry import BUILT_IN
+    from breakeven.drafters.registry import BUILT_IN, drafter_class
 
-    mine = [one for one in drafters_of(engine) if name and name.lower() in one]
-    if name in BUILT_IN or ":" in name or not mine:
-        return name
-    raise UsageError(f"there is no drafter {name[:80]!r}: did you mean {mine[0]}? ({_BY_ENGINE})")
+    for name in names:
+        mine = [one for one in drafters_of(engine) if name and name.lower() in one]
+        if name not in BUILT_IN and ":" not in name and mine:
+            said = f"there is no drafter {name[:80]!r}: did you mean {mine[0]}?"
+            raise UsageError(f"{said} (breakeven drafters lists them by engine)")
+        drafter_class(name)
 
 
 def drafters_of(engine: str | None) -> Sequence[str]:

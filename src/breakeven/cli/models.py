@@ -187,6 +187,7 @@ def routing(spec: str, prompts: str, tokens: int, out: Path | None, as_json: boo
     from breakeven.cost.routing import save_routing
     from breakeven.report.routing_terminal import print_routing, routing_json
 
+    _check_trace(out, Path(prompts))
     workload = load_prompts(prompts)
     if len(workload.prompts) < 2:
         raise UsageError(
@@ -194,6 +195,7 @@ def routing(spec: str, prompts: str, tokens: int, out: Path | None, as_json: boo
         )
     with watching() as watch:
         model = resolve(spec, watch)
+    _check_trace(out, model)
     if has_experts(spec, model) is False:
         raise UsageError(
             f"{spec} has no experts, so there is nothing to route: type one that has, such as smollm2-moe"
@@ -206,6 +208,14 @@ def routing(spec: str, prompts: str, tokens: int, out: Path | None, as_json: boo
         print_json(routing_json(trace, path))
     else:
         print_routing(trace, path, stdout())
+
+
+def _check_trace(out: Path | None, source: Path) -> None:
+    """Raises UsageError for an --out that cannot be written, or is what the trace is made from."""
+    from breakeven.report.replay_target import check_target
+
+    if out is not None:
+        check_target(out, [source], "routing.npz", "--out")
 
 
 def _routing_of(spec: str, model: Path, workload: Workload, tokens: int) -> RoutingTrace:

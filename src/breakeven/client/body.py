@@ -11,6 +11,9 @@ from breakeven.client.endpoint import Endpoint
 from breakeven.errors import UsageError
 from breakeven.workload.prompts import Prompt, Request, Sampling
 
+LIMITS = ("max_tokens", "max_completion_tokens", "n_predict")
+"""Fields that limit a reply. Which of several holds is the server's matter; -1 is no limit in llama.cpp."""
+
 
 @dataclass(frozen=True, slots=True)
 class AskFor:
@@ -26,6 +29,16 @@ class AskFor:
 
 def max_tokens_of(request: Request, sampling: Sampling) -> int:
     return sampling.max_tokens if request.prompt.max_tokens is None else request.prompt.max_tokens
+
+
+def most_tokens(request: Request, sampling: Sampling) -> int | None:
+    """Tokens that the request's replies may have together; None where `sampling.extra` lifts the limit."""
+    asked = {"max_tokens": max_tokens_of(request, sampling), **sampling.extra}
+    limits = [asked[name] for name in LIMITS if asked.get(name) is not None]
+    replies = asked.get("n") or 1
+    if not limits or any(type(value) is not int or value < 1 for value in (*limits, replies)):
+        return None
+    return int(max(limits) * replies)
 
 
 def request_body(endpoint: Endpoint, request: Request, sampling: Sampling, ask_for: AskFor) -> bytes:

@@ -56,6 +56,11 @@ class ChunkReader:
         self.chunks = 0
         self._highest = 0
 
+    @property
+    def known_tokens(self) -> int:
+        """Tokens so far, as far as ids or usage tell; 0 where neither does."""
+        return max(len(self.output_ids), self._highest)
+
     def take(self, item: Item, read_ns: int, read_id: int) -> None:
         data = item if type(item) is bytes else _unnamed(item)
         try:

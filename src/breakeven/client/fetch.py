@@ -18,10 +18,8 @@ from breakeven.errors import ConnectFailed, EndpointError, ProtocolError, TimedO
 
 MAX_BYTES = 64 * 1024 * 1024
 GET_TIMEOUTS = Timeouts(connect_s=10, first_token_s=30, idle_s=30)
-QUICK_TIMEOUTS = Timeouts(connect_s=10, first_token_s=5, idle_s=5)
+QUICK_TIMEOUTS = Timeouts(connect_s=3, first_token_s=5, idle_s=5)
 """For what a server need not tell."""
-WHOLE = 2
-"""Times the wait for a first byte: the limit of a whole document, which may come byte by byte for ever."""
 
 
 class Document:
@@ -81,7 +79,7 @@ async def _document(pool: Pool, endpoint: Endpoint, call: Call, timeouts: Timeou
 async def _fetch(pool: Pool, endpoint: Endpoint, call: Call, timeouts: Timeouts) -> Document:
     document = Document()
     url = call.url
-    limit_s = timeouts.connect_s + WHOLE * timeouts.first_token_s
+    limit_s = timeouts.connect_s + timeouts.first_token_s  # of a document that comes byte by byte for ever
     try:
         async with asyncio.timeout(limit_s):
             await perform(pool, endpoint, call, Exchange(document), timeouts)

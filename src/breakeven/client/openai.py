@@ -6,10 +6,11 @@ from time import perf_counter_ns
 
 from breakeven.client.advice import http_error, redirect_error, without_key
 from breakeven.client.assemble import Asked, assemble
-from breakeven.client.body import AskFor, max_tokens_of, request_body
+from breakeven.client.body import AskFor, max_tokens_of, most_tokens, request_body
 from breakeven.client.endpoint import Endpoint
 from breakeven.client.exchange import Exchange
 from breakeven.client.fetch import get_text
+from breakeven.client.limit import ReplyLimit
 from breakeven.client.preflight import list_served, preflight
 from breakeven.client.stream import ReplyStream
 from breakeven.client.timeouts import Timeouts
@@ -51,7 +52,8 @@ async def ask(
     `clock_zero_ns` is the time.perf_counter_ns() of the run's start, from which the trace's times count.
     `scheduled_ns`, if an open loop set it, counts from there too.
     """
-    stream = ReplyStream(endpoint.request_url)
+    most = most_tokens(request, sampling)
+    stream = ReplyStream(endpoint.request_url, None if most is None else ReplyLimit(most))
     exchange = Exchange(stream)
     began_ns = perf_counter_ns()
     error: BreakevenError | None = None

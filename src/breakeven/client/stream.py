@@ -8,6 +8,7 @@ from typing import Any
 
 from breakeven.client.chunks import IGNORED_STREAM, ChunkReader
 from breakeven.client.errorbody import detail_of, error_in, is_html, loads
+from breakeven.client.limit import ReplyLimit
 from breakeven.client.sse import SseParser
 from breakeven.errors import ProtocolError, StreamError
 from breakeven.trace.records import Kind
@@ -18,12 +19,16 @@ COMPRESSED = "the server compressed the stream though identity was asked for: ch
 
 
 class ReplyStream:
-    """A Consumer. A body is read as a stream unless its status is not 2xx, or it starts like JSON or HTML."""
+    """A Consumer. A body is read as a stream unless its status is not 2xx, or it starts like JSON or HTML.
 
-    def __init__(self, url: str) -> None:
+    Without a `limit`, a reply may grow for ever.
+    """
+
+    def __init__(self, url: str, limit: ReplyLimit | None = None) -> None:
         self.reader = ChunkReader()
         self.status: int | None = None
         self._url = url
+        self._limit = limit
         self._headers: Mapping[str, str] = {}
         self._sse = SseParser()
         self._document: bytearray | None = None
@@ -69,6 +74,8 @@ class ReplyStream:
         take = self.reader.take
         for item in self._sse.feed(body):
             take(item, read_ns, read_id)
+        if self._limit is not None:
+            self._limit.check(self.reader)
 
     def close(self, read_ns: int, read_id: int) -> None:
         """For the orderly end. Raises StreamError or ProtocolError if it is not the end of a reply."""

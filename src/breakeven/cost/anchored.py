@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from breakeven.cost.modelled import INCREMENT_ERROR, Modelled, grown
+from breakeven.cost.modelled import INCREMENT_ERROR, Modelled, at_least_as_wide, grown
 from breakeven.cost.step import PLAIN_STEP, Source, Step
 from breakeven.errors import UsageError
 from breakeven.interval import Interval
@@ -41,11 +41,11 @@ class Anchored:
         return Interval(best, min(ends), max(ends))
 
     def relative(self, step: Step, base: Step) -> Interval:
-        """With both steps at one common end of the errors that `seconds` has."""
+        """With both steps at one common end of the errors that `seconds` has; PREDICTION_ERROR at least."""
         best = self._best_s(step) / self._best_s(base)
         both = zip(self._ends_s(step), self._ends_s(base), strict=True)
         ends = [best, *(step_s / base_s for step_s, base_s in both)]
-        return Interval(best, min(ends), max(ends))
+        return at_least_as_wide(Interval(best, min(ends), max(ends)))
 
     def parts(self, step: Step) -> dict[str, float]:
         """Seconds of each modelled part, and the `rest` that the model does not explain."""

@@ -17,6 +17,9 @@ PARTS = ("weights", "experts", "kv", "arithmetic", "all_reduce", "overhead")
 """Of a modelled step, in the order of a waterfall."""
 LOW, HIGH = 0.65, 2.4
 """Bounds of the truth as multiples of the model: see the plain steps of benchmarks/published.py."""
+PREDICTION_ERROR = 0.064
+"""Of a ratio of two steps at least: the worst error of those speedups in benchmarks/results/published.json that
+were predicted with a measured plain step and a fitted drafter."""
 INCREMENT_ERROR = 0.5
 """Relative, of what a step costs beyond a known one. Assumed, for want of a measurement: other kernels reach
 other efficiencies, and some arithmetic hides behind reading."""
@@ -48,6 +51,17 @@ class Efficiency:
     """Of the BF16 operations per second: 15.0 GFLOP in 21.0 µs."""
     overhead_s: float = 1.49e-3
     """Scheduling, launches and sampling: the rest of the fixed 7.09 ms."""
+
+
+def at_least_as_wide(ratio: Interval) -> Interval:
+    """With PREDICTION_ERROR on both sides; but a step of more tokens takes no less time than one of fewer."""
+    wide = 1 + PREDICTION_ERROR
+    low, high = ratio.estimate / wide, ratio.estimate * wide
+    if ratio.estimate >= 1:
+        low = max(low, 1.0)
+    if ratio.estimate <= 1:
+        high = min(high, 1.0)
+    return Interval(ratio.estimate, min(ratio.low, low), max(ratio.high, high))
 
 
 def grown(ratio: float, factor: float) -> float:
@@ -95,12 +109,12 @@ class Modelled:
 
     def relative(self, step: Step, base: Step) -> Interval:
         """With the smaller step known within LOW to HIGH times the model, and what the larger takes beyond it
-        within 1 ± INCREMENT_ERROR, at either end of the range of reuse."""
+        within 1 ± INCREMENT_ERROR, at either end of the range of reuse; PREDICTION_ERROR at least."""
         ratio = self.total_s(step) / self.total_s(base)
         ratios = [model.total_s(step) / model.total_s(base) for model in self.reuse_ends]
         factors = (1 - INCREMENT_ERROR) / HIGH, (1 + INCREMENT_ERROR) / LOW
         ends = [ratio, *(grown(end, factor) for end in ratios for factor in factors)]
-        return Interval(ratio, min(ends), max(ends))
+        return at_least_as_wide(Interval(ratio, min(ends), max(ends)))
 
     def total_s(self, step: Step) -> float:
         """The sum of the parts."""

@@ -60,10 +60,11 @@ def check_same_machine(model: Modelled, anchor: Anchor, whose: str, words: str) 
     if LOW <= times <= HIGH:
         return
     raise UsageError(
-        f"{whose[0].lower()}{whose[1:]} is {times:.3g} times what a model of {words} takes, {milliseconds(model_s)} ms, and "
-        f"{LOW:g} to {HIGH:g} times are to be expected: the step is of another machine or model; type  "
-        "breakeven calibrate URL  for the server that made it and then --calibration FILE, or its own "
-        "--model, --hardware and --tp; for another machine give a step measured there as --step-ms"
+        f"{whose[0].lower()}{whose[1:]} is {times:.3g} times what a model of {words} takes, "
+        f"{milliseconds(model_s)} ms, and {LOW:g} to {HIGH:g} times are expected: the step is of another "
+        "machine or model; type  breakeven calibrate URL  for the server that made it and then --calibration "
+        "FILE, or its own --model, --hardware and --tp; for another machine give a step measured there as "
+        "--step-ms"
     )
 
 

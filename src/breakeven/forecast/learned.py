@@ -72,4 +72,4 @@ def _reached(forecast: Forecast, k: int, windows: int) -> list[str]:
         return []
     models = count(len({one.model for one in forecast.published if one.k == k}), "model")
     why = f", nearer to {ratio(GOAL)} than at another k" if windows > 1 else ""
-    return [f"Published lengths at k={k} are {between(min(reached), max(reached))}, on {models}{why}."]
+    return [f"Published lengths at k={k}: {between(min(reached), max(reached))}, on {models}{why}."]

@@ -44,6 +44,8 @@ def next_commands(forecast: Forecast, known: Known = NOTHING) -> tuple[str, ...]
     if cell.outcome == "undecided" and is_of_cost(cell) and forecast.basis.source != "measured":
         path = shlex.quote(forecast.origin.path) if forecast.origin else "RUN"
         return f"breakeven calibrate {known.url or 'URL'}", f"breakeven forecast {path} --calibration FILE"
+    if forecast.origin is not None and forecast.origin.engine not in (None, chosen.engine):
+        known = Known(prompts=known.prompts)
     return _trial(chosen, known, forecast.concurrency) if cell.speedup.estimate > 1 else ()
 
 

@@ -12,7 +12,7 @@ from breakeven.report.bars import interval_ms
 from breakeven.report.definitions import Definition
 from breakeven.report.replay_words import record_words, skipped_sentences
 from breakeven.report.text import line
-from breakeven.units import share
+from breakeven.units import milliseconds, share
 
 _TERMS = {
     "speedup": (
@@ -122,7 +122,9 @@ def _plain_step(forecast: Forecast) -> str:
     plain = next((step for step in forecast.steps if step.k == 0), None)
     if plain is None:
         return ""
-    return f" A plain step takes {interval_ms(plain.total)} ms at concurrency {forecast.concurrency}."
+    is_exact = plain.total.low == plain.total.high
+    said = milliseconds(plain.total.estimate) if is_exact else interval_ms(plain.total)
+    return f" A plain step takes {said} ms at concurrency {forecast.concurrency}."
 
 
 def learned_sentence(forecast: Forecast) -> str:

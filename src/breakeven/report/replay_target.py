@@ -13,14 +13,14 @@ from breakeven.errors import StorageError, UsageError
 PAGE = ".html"
 
 
-def check_target(target: Path, inputs: Iterable[Path], example: str) -> None:
+def check_target(target: Path, inputs: Iterable[Path], example: str, option: str = "--html") -> None:
     """Raises UsageError unless `target` can take a page and is none of `inputs`, nor a file of theirs.
 
     It may be absent, a regular file, or a character device such as /dev/null; a link stands for its target.
-    `example` is a page to type instead.
+    `example` is a page to type instead. `option` names the target: one of another kind is checked alike.
     """
     if why := _unfit(target) or _kept(target, inputs):
-        raise UsageError(f"--html {target}: {why}: type --html {example}")
+        raise UsageError(f"{option} {target}: {why}: type {option} {example}")
 
 
 def _unfit(target: Path) -> str:

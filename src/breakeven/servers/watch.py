@@ -1,4 +1,4 @@
-"""CandidateWatch: looks after a candidate while it is measured, and says when the trial has to end."""
+"""What looks after a side while it is measured: at a candidate's answers, and whether the process lives."""
 
 from __future__ import annotations
 
@@ -69,21 +69,6 @@ class CandidateWatch:
         self.reason = self.reason or self._errors() or self._degenerate()
         return self.reason
 
-    async def until_death(self, lifecycle: Lifecycle, dialect: Dialect) -> str:
-        """Returns once its process has ended, with why; runs beside the measuring, and is cancelled after it.
-
-        Raises ServerError where its state cannot be looked at.
-        """
-        async with StartupLog(lifecycle, dialect, monotonic) as log:
-            while True:
-                state = await lifecycle.state()
-                if state.condition != "running":
-                    detail = f" ({state.detail})" if state.detail else ""
-                    died = f"the candidate's process is {state.condition}{detail}{await log.why()}"
-                    self.reason = self.reason or died
-                    return self.reason
-                await asyncio.sleep(LOOK_S)
-
     def _errors(self) -> str | None:
         bad, of = sum(self._failed), len(self._failed)
         if bad < self._bounds.least or bad <= self._bounds.error_share * of:
@@ -98,3 +83,18 @@ class CandidateWatch:
         if bad < self._bounds.least or bad < self._most_garbage * of:
             return None
         return f"{bad} of the latest {of} answers are degenerate text: the candidate answers garbage"
+
+
+async def until_death(lifecycle: Lifecycle, dialect: Dialect, name: str) -> str:
+    """Returns once the process of the side `name` has ended, with why; runs beside the measuring, and is
+    cancelled after it.
+
+    Raises ServerError where its state cannot be looked at.
+    """
+    async with StartupLog(lifecycle, dialect, monotonic) as log:
+        while True:
+            state = await lifecycle.state()
+            if state.condition != "running":
+                detail = f" ({state.detail})" if state.detail else ""
+                return f"the {name}'s process is {state.condition}{detail}{await log.why()}"
+            await asyncio.sleep(LOOK_S)

@@ -21,6 +21,7 @@ from breakeven.trial.confounded import log_facts
 from breakeven.trial.live_candidate import LiveTrial
 from breakeven.trial.live_change import ready
 from breakeven.trial.live_dry_run import dry_run
+from breakeven.trial.live_guard import while_alive
 from breakeven.trial.live_order import ORDERS, Order
 from breakeven.trial.live_records import LivePlan, Service, Watch
 from breakeven.trial.live_side import FACTS, LEFT_OUT, RELOAD_S, measuring
@@ -36,7 +37,8 @@ async def measure_baseline(service: Service, plan: LivePlan, out: Path, watch: W
     """Ask the service as it runs, without a restart, into out/baseline; a server that ends with breakeven is
     started first. It holds the half of the repeats that comes before the candidate (all of them for AB).
 
-    Raises EndpointError where it does not answer, ServerError where it cannot be started, StorageError.
+    Raises UsageError where it does not run, EndpointError where it does not answer, ServerError where it cannot
+    be started, StorageError.
     """
     reload_s = await _started(service, plan, watch)
     watch.begins(
@@ -54,10 +56,7 @@ async def measure_baseline(service: Service, plan: LivePlan, out: Path, watch: W
         writer = RunWriter.create(out / BASELINE, meta, plan.trial.workload.prompts)
         with measuring(BASELINE, plan.trial, writer, watch, see) as (side, end):
             await side.begin(asker, any(plan.is_fresh(service.dialect, one) for one in plan.candidates))
-            for repeat in range(plan.before):
-                if repeat and not side.has_time(_limit_s(plan), 1):
-                    break
-                await side.repeat(repeat)
+            await while_alive(service, BASELINE, side.ask(range(plan.before), _limit_s(plan)))
             side.finish(end)
         run = load_run(out / BASELINE)
         await keep_tokens(pool, asker.endpoint, run)
@@ -65,9 +64,17 @@ async def measure_baseline(service: Service, plan: LivePlan, out: Path, watch: W
 
 
 async def _started(service: Service, plan: LivePlan, watch: Watch) -> float | None:
-    """Seconds that it took; None where it ran already."""
-    if not service.ends_with_us or (await service.lifecycle.state()).condition == "running":
+    """Seconds that it took; None where it ran already. Raises UsageError for somebody's that does not run:
+    what answers at its address then is another."""
+    state = await service.lifecycle.state()
+    if state.condition == "running":
         return None
+    if not service.ends_with_us:
+        detail = f" ({state.detail})" if state.detail else ""
+        raise UsageError(
+            f"{service.found.target} is {state.condition}{detail}: start it first, as a trial compares with the "
+            "service as it runs"
+        )
     await service.lifecycle.restart()
     answers = await ready(service, plan.start_limit_s, False, None, (), 1, watch.starting)
     return answers.seconds

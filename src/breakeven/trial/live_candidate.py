@@ -23,7 +23,7 @@ from breakeven.trace.run import Run, RunMeta, load_run
 from breakeven.trial.confounded import between_sides, between_starts, log_facts
 from breakeven.trial.live_change import LiveChange, changing, operations_of, told
 from breakeven.trial.live_dry_run import undo_words
-from breakeven.trial.live_guard import Guard
+from breakeven.trial.live_guard import candidate_guard, while_alive
 from breakeven.trial.live_order import whole_repeats
 from breakeven.trial.live_records import LivePlan, Service, Watch
 from breakeven.trial.live_side import FACTS, LEFT_OUT, RELOAD_S, MeasuredSide, measuring
@@ -82,13 +82,12 @@ class LiveTrial:
         self.is_asked_again = False
         """The baseline, after the candidate."""
         self.is_finished = False
-        self.guard = Guard(service, plan.bounds, self.before)
         self._began_s = perf_counter()
 
     async def run(self) -> TrialResult:
         """The whole trial. Raises as `try_candidate` says."""
         with ExitStack() as stack:
-            is_kept = await self._in_its_place(stack)
+            kept_on = await self._in_its_place(stack)
             if self.plan.order != "AB" and self.failed is None:
                 await self._baseline_again()
             self.is_finished = True
@@ -96,31 +95,36 @@ class LiveTrial:
         if self.plan.order != "AB" and self._is_to_be_kept():
             async with changing(self.service, self.plan, self.watch) as change:
                 await change.keep(self._for_good)
-            is_kept = True
-        if is_kept:
-            self._tell_kept()
+            kept_on = change.kept
+        if kept_on:
+            self._tell_kept(kept_on)
         return load_trial(self.out)
 
-    async def _in_its_place(self, stack: ExitStack) -> bool:
-        """The candidate's part, with the service put back at its end. Returns whether it was kept instead;
-        what the stack holds by then is written after that."""
+    async def _in_its_place(self, stack: ExitStack) -> tuple[Operation, ...]:
+        """The candidate's part, with the service put back at its end. Returns what was kept instead, if it
+        was; what the stack holds by then is written after that."""
         operations = operations_of(self.service, self.argv, self.candidate)
         async with changing(self.service, self.plan, self.watch) as change:
+            side, end = stack.enter_context(self._candidate_run())
             stack.enter_context(self._saving())
             stack.callback(self._note_reload, change)
-            side, end = stack.enter_context(self._candidate_run())
             try:
                 await self._measure(change, side, operations)
             except StorageError:
                 raise
             except BreakevenError as error:
-                self.failed, self.stop_reason = str(error), "the candidate failed"
-                told(self.watch.said, f"the candidate failed, and the service is put back: {error}")
+                self.failed, self.stop_reason = self._without_key(str(error)), "the candidate failed"
+                told(self.watch.said, f"the candidate failed, and the service is put back: {self.failed}")
             else:
                 side.finish(end)
             if self.plan.order == "AB" and self._is_to_be_kept():
                 await change.keep(self._for_good)
-        return change.is_kept
+        return change.kept
+
+    def _without_key(self, text: str) -> str:
+        """What a server logs of its own command line may have it."""
+        key = self.service.endpoint.api_key
+        return text if key is None else key.redact(text)
 
     def _for_good(self) -> tuple[Operation, ...]:
         return operations_of(self.service, self.argv, self.candidate, for_good=True)
@@ -140,7 +144,7 @@ class LiveTrial:
                 self.differences[CANDIDATE] = between_sides(self.found.extra.get(FACTS, {}), facts)
             async with Pool() as pool:
                 asker = await self._asker(pool)
-                await self.guard.over(self._ask(side, asker, repeats))
+                await while_alive(self.service, CANDIDATE, self._ask(side, asker, repeats))
             if self.stop_reason is not None:
                 return
         self.stop_reason = f"all {count(most, 'repeat')} done"
@@ -193,8 +197,7 @@ class LiveTrial:
         with measuring(BASELINE, self.plan.trial, writer, self.watch, see) as (side, end):
             async with Pool() as pool:
                 await side.begin(await self._asker(pool), self.fresh)
-                for number in repeats:
-                    await side.repeat(number)
+                await while_alive(self.service, BASELINE, side.ask(repeats))
             self.left_out |= side.left_out
             side.finish(end)
         self.is_asked_again = True
@@ -211,7 +214,8 @@ class LiveTrial:
         """Written before anything is touched: whatever happens then, the trial can be shown."""
         meta = _meta(self.found)
         writer = RunWriter.create(self.out / CANDIDATE, meta, self.plan.trial.workload.prompts)
-        with measuring(CANDIDATE, self.plan.trial, writer, self.watch, self.guard.see) as made:
+        see = candidate_guard(self.plan.bounds, self.before)
+        with measuring(CANDIDATE, self.plan.trial, writer, self.watch, see) as made:
             yield made
 
     @contextmanager
@@ -264,11 +268,11 @@ class LiveTrial:
         self._save()
         return load_trial(self.out).verdict.outcome == self.plan.keep_if
 
-    def _tell_kept(self) -> None:
+    def _tell_kept(self, operations: Sequence[Operation]) -> None:
         """How to undo it: the journal is closed, so that no recovery does."""
         self.stop_reason = f"{self.stop_reason}; the candidate was kept"
         self._save()
-        undo = [words for one in reversed(self._for_good()) if (words := undo_words(one))]
+        undo = [words for one in reversed(operations) if (words := undo_words(one))]
         target = self.service.found.target
         told(self.watch.said, f"{self.candidate.describe()} stays on {target}; breakeven recover leaves it")
         told(self.watch.said, f"to undo it by hand: {'; '.join([*undo, f'restart {target}'])}")

@@ -37,7 +37,8 @@ class LiveChange:
         self.journal = journal
         self.is_back = False
         """The service answers as it was found."""
-        self.is_kept = False
+        self.kept: tuple[Operation, ...] = ()
+        """What stays, instead of being put back."""
         self.baseline: Ready | None = None
         """How the baseline came back; None where it was not restarted."""
 
@@ -56,16 +57,17 @@ class LiveChange:
         await recovery.restart(self.journal, self.service.lifecycle)
         return await self._ready(True, began, probes, concurrency)
 
-    async def keep(self, operations: Callable[[], Sequence[Operation]]) -> None:
-        """Undo what the trial did, do this for good instead, and see it answer. Raises BreakevenError: then
-        the service is put back as it is after any other failure."""
+    async def keep(self, make: Callable[[], tuple[Operation, ...]]) -> None:
+        """Undo what the trial did, do what is made then for good instead, and see it answer. Raises
+        BreakevenError: then the service is put back as it is after any other failure."""
         began = self._now()
         await recovery.undo_all(self.journal, self.service.host, self._say)
-        await recovery.change(self.journal, self.service.host, operations())
+        operations = make()
+        await recovery.change(self.journal, self.service.host, operations)
         await recovery.restart(self.journal, self.service.lifecycle)
         await self._ready(True, began, (), self.plan.trial.concurrency)
         self.journal.close("kept")
-        self.is_kept = True
+        self.kept = operations
 
     async def put_back(self, restart: bool) -> None:
         """Undo, restart, and see a real completion. `restart` is asked for a server that ends with us only:
@@ -134,7 +136,7 @@ async def changing(service: Service, plan: LivePlan, watch: Watch) -> AsyncItera
             say("interrupted: the service is put back as it was found")
             raise
         finally:
-            if not change.is_kept:
+            if not change.kept:
                 await undisturbed(_put_back(change, restart=not is_interrupted), say)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from time import perf_counter_ns
@@ -72,6 +72,13 @@ class MeasuredSide:
             self._zero_ns = perf_counter_ns() - self.writer.last_ns
         self._asker = asker
         self._page = await asker.page()
+
+    async def ask(self, repeats: Sequence[int], limit_s: float | None = None) -> None:
+        """One repeat after the other, at least one, while there is time. Raises as `repeat`."""
+        for place, number in enumerate(repeats):
+            if place and not self.has_time(limit_s, 1):
+                return
+            await self.repeat(number)
 
     async def repeat(self, number: int) -> None:
         """Every prompt once. Raises what `see` raises, and StorageError."""

@@ -34,6 +34,11 @@ def test_two_points_are_refused_before_a_server_is_asked():
         calibrated(NOWHERE, "--max-concurrency", 2)
 
 
+def test_more_at_once_than_any_engine_decodes_is_refused():
+    done = calibrated(NOWHERE, "--max-concurrency", 1025)
+    assert done.exit_code == 2 and "1025 is not in the range 1<=x<=1024" in done.stderr
+
+
 def test_a_folder_in_use_is_refused(tmp_path: Path):
     (tmp_path / "mine").write_text("")
     with pytest.raises(UsageError, match="is in use"):
@@ -46,7 +51,7 @@ def test_unknown_prompts_are_refused():
 
 
 def test_a_url_or_a_model_is_needed():
-    with pytest.raises(UsageError, match="calibrate http://HOST:PORT .* calibrate --model smollm2"):
+    with pytest.raises(UsageError, match=r"calibrate http://HOST:PORT .* calibrate --model smollm2"):
         calibrated()
 
 

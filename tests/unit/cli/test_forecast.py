@@ -16,7 +16,15 @@ from breakeven.cli.forecast import (
     _known,
     _refuse_calibration,
 )
-from breakeven.cli.forecast_grid import KS, LEAST_RANGES, MOST_SETTINGS, Levels, drafters_of, grid_of
+from breakeven.cli.forecast_grid import (
+    KS,
+    LEAST_RANGES,
+    MOST_SETTINGS,
+    Levels,
+    check_drafters,
+    drafters_of,
+    grid_of,
+)
 from breakeven.cost.calibration import FILE
 from breakeven.errors import UsageError
 from breakeven.forecast.next_steps import Known
@@ -46,9 +54,9 @@ def test_more_n_grams_go_before_more_windows():
 def test_a_drafter_that_is_none_is_guessed_among_those_of_the_engine():
     for engine, guess in (("llama.cpp", "llamacpp-ngram-simple"), ("sglang", "sglang-ngram")):
         with pytest.raises(UsageError, match=f"no drafter 'ngram': did you mean {guess}"):
-            grid_of({**NOTHING, "drafter_names": ("ngram",)}, engine)
+            check_drafters(("ngram",), engine)
     with pytest.raises(UsageError, match="did you mean vllm-suffix"):
-        grid_of({**NOTHING, "drafter_names": ("vllm-sufix",)}, "vllm")
+        check_drafters(("vllm-sufix",), "vllm")
 
 
 def test_a_concurrency_that_is_no_number():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import shutil
 from collections.abc import Iterator
@@ -66,6 +67,8 @@ class Stage:
         if command is not None:
             text = f"[Service]\nExecStart={command}\n"
         self.systemd = FakeSystemd({"/etc/systemd/system/vllm.service": text.encode()})
+        asyncio.run(self.systemd.run(("systemctl", "start", "--", "vllm.service")))
+        self.systemd.commands.clear()
         return self.systemd
 
     def run(self, *words: object) -> Result:

@@ -1,11 +1,19 @@
-"""What the command does where no terminal is."""
+"""What the command does where no terminal is, and where Ctrl-C comes before it has begun."""
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
 import sys
+import tomllib
+from importlib.metadata import EntryPoint
+from pathlib import Path
 
 import pytest
+
+PYPROJECT = Path(__file__).parents[3] / "pyproject.toml"
+SLOW_IMPORT = "import os, time\nos.write(1, b'importing\\n')\ntime.sleep(60)\n"
 
 
 @pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&-"])
@@ -13,3 +21,34 @@ def test_streams_that_are_closed(closed: str):
     command = f"{sys.executable} -m breakeven models describe llama-3.1-8b {closed}"
     done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def _commands() -> list[list[str]]:
+    """As a module, and as the script that the project installs."""
+    script = EntryPoint(
+        "breakeven", tomllib.loads(PYPROJECT.read_text())["project"]["scripts"]["breakeven"], ""
+    )
+    call = f"import sys; from {script.module} import {script.attr}; sys.exit({script.attr}())"
+    return [["-m", "breakeven"], ["-c", call]]
+
+
+@pytest.mark.parametrize("command", _commands(), ids=["module", "script"])
+@pytest.mark.parametrize("module", ["numpy", "click"])
+@pytest.mark.parametrize(
+    ("words", "said"), [([], ""), (["--json"], '{"error":"interrupted","exit_code":130}\n')]
+)
+def test_ctrl_c_during_an_import(
+    command: list[str], module: str, words: list[str], said: str, tmp_path: Path
+):
+    (tmp_path / f"{module}.py").write_text(SLOW_IMPORT)
+    process = subprocess.Popen(
+        [sys.executable, *command, "show", "none", *words],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env={**os.environ, "PYTHONPATH": str(tmp_path)},
+        text=True,
+    )
+    assert process.stdout is not None and process.stdout.readline() == "importing\n"
+    process.send_signal(signal.SIGINT)
+    assert process.communicate(timeout=30) == (said, "breakeven: interrupted\n")
+    assert process.returncode == 130

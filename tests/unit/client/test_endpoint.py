@@ -65,7 +65,7 @@ def test_paths_are_found_beside_the_version() -> None:
      "h h", "http://hä", "http://[::1", "http://" + "h" * 64, "http://a..b"],
 )  # fmt: skip
 def test_a_bad_url_says_what_to_type(typed: str) -> None:
-    with pytest.raises(UsageError, match="type|the URL"):
+    with pytest.raises(UsageError, match=r"type|the URL"):
         Endpoint(typed)
 
 

@@ -15,6 +15,7 @@ import pytest
 import trustme
 
 from breakeven.client.endpoint import ApiKey, Endpoint
+from breakeven.client.fetch import QUICK_TIMEOUTS
 from breakeven.client.openai import DEFAULT_TIMEOUTS, AskFor, Timeouts, ask, get_text
 from breakeven.client.transport import Pool
 from breakeven.errors import ConnectFailed, HttpError, ProtocolError
@@ -308,7 +309,7 @@ async def test_a_prompt_of_megabytes_and_a_reply_of_megabytes(raw_server: Any) -
     async with raw_server([http(many)]) as server, Pool() as pool:
         request = Request(Prompt("big", "c", text=text))
         start_s = time.perf_counter()
-        trace = await ask(pool, Endpoint(server.url, model="m"), request, SAMPLING)
+        trace = await ask(pool, Endpoint(server.url, model="m"), request, Sampling(max_tokens=40_000))
         assert trace.error is None
         assert len(trace.text) == 4_000_000
         assert text.encode() in server.requests[0]
@@ -367,6 +368,10 @@ async def test_a_document_without_end_is_given_up(raw_server: Any) -> None:
     async with raw_server(drip) as server, Pool() as pool:
         with pytest.raises(ConnectFailed, match="did not come to an end within"):
             await get_text(pool, Endpoint(server.url), "/metrics", Timeouts(0.3, 0.2, 5))
+
+
+def test_what_a_server_need_not_tell_is_waited_for_some_seconds() -> None:
+    assert QUICK_TIMEOUTS.connect_s + QUICK_TIMEOUTS.first_token_s <= 10
 
 
 @pytest.mark.parametrize(

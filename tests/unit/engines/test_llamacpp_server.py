@@ -41,6 +41,11 @@ def test_older_flags() -> None:
         LlamacppServer().flags(SpeculationConfig("mtp", 2), "b8000")
 
 
+def test_a_build_that_does_not_know_its_number_is_taken_for_a_new_one() -> None:
+    new = LlamacppServer().flags(SIMPLE)
+    assert LlamacppServer().flags(SIMPLE, "b0-unknown") == LlamacppServer().flags(SIMPLE, "b10069") == new
+
+
 @pytest.mark.parametrize(
     ("words", "config"),
     [

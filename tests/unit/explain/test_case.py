@@ -47,5 +47,5 @@ def test_one_device_has_no_link_in_its_name():
     "lacking", [{"geometry": None}, {"hardware": None}, {"geometry": None, "hardware": None}]
 )
 def test_without_a_calibration_both_model_and_hardware_are_needed(lacking: dict[str, None]):
-    with pytest.raises(UsageError, match="--calibration FOLDER .* --model X --hardware Y"):
+    with pytest.raises(UsageError, match=r"--calibration FOLDER .* --model X --hardware Y"):
         kimi(**lacking)

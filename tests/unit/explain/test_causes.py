@@ -9,7 +9,6 @@ from breakeven.explain.observed import from_speeds
 from breakeven.explain.records import Observation
 from tests.unit.explain.cases import calibrated, explained_kimi, finding, kimi, llama
 
-
 TOO_DEAR = "verification_too_dear"
 
 

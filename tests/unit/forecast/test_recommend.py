@@ -183,11 +183,17 @@ def test_what_the_record_knows_is_typed_out():
         "breakeven trial --baseline-url http://a:8000 --candidate-url URL "
         "--prompts 'my runs/a/prompts.jsonl'",
     )
-    llama = of(one(FAST, FAST, engine="llama.cpp", flags=LLAMA), concurrency=8)
+    origin = replace(ORIGIN, engine="llama.cpp")
+    llama = of(one(FAST, FAST, engine="llama.cpp", flags=LLAMA), concurrency=8, origin=origin)
     embedded = Known("smollm2", "runs/t/baseline/prompts.jsonl", embedded=True)
     assert next_commands(llama, embedded) == (
         "breakeven trial --model smollm2 --prompts runs/t/baseline/prompts.jsonl "
         f"--candidate '{LLAMA}' --concurrency 8",
+    )
+    of_another_engine = next_commands(of(one(FAST), origin=origin), embedded)
+    assert of_another_engine == (
+        "vllm serve MODEL … --flags-of vllm-ngram 3",
+        f"{TRIAL} --prompts runs/t/baseline/prompts.jsonl",
     )
     by_cost = one(OPEN, cells=(replace(one(OPEN).cells[0], step_ratio=interval(1.2, 0.07)),))
     made = of(by_cost, basis=replace(MEASURED, source="modelled"))
@@ -223,7 +229,7 @@ def test_what_a_trained_drafter_must_reach_stands_beside_what_others_reached():
     )
     assert f"For {ratio(1.5)} it needs {lengths[1.5].estimate:.2f} (" in said
     assert said.endswith(
-        f"Published lengths at k={needs.k} are 1.97 to 3.08, on 2 models, nearer to 1.50× than at another k."
+        f"Published lengths at k={needs.k}: 1.97 to 3.08, on 2 models, nearer to 1.50× than at another k."
     )
 
 

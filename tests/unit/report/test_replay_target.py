@@ -85,3 +85,8 @@ def test_what_went_wrong_with_a_page_is_said_of_html():
     error.__cause__ = OSError(errno.ENOSPC, "No space left on device")
     said = str(unwritten(Path("a.html"), error))
     assert said == "cannot write the page a.html: no space left on device: name another file with --html"
+
+
+def test_another_option_is_named(record: Path):
+    with pytest.raises(UsageError, match=rf"--out {record}: it is {record} itself: type --out routing.npz"):
+        check_target(record, [record], "routing.npz", "--out")

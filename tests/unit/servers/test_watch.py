@@ -9,7 +9,7 @@ from breakeven.errors import UsageError
 from breakeven.servers import watch
 from breakeven.servers.fake.lifecycle import FakeLifecycle
 from breakeven.servers.lifecycle import State
-from breakeven.servers.watch import Bounds, CandidateWatch
+from breakeven.servers.watch import Bounds, CandidateWatch, until_death
 from breakeven.trace.records import RequestError, RequestTrace
 from tests.unit.servers.plain_dialect import PlainDialect
 
@@ -94,7 +94,6 @@ def test_bounds_that_are_none(bounds: dict[str, float]):
 async def test_death_is_told_with_the_logs_reason(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(watch, "LOOK_S", 0.01)
     lifecycle = FakeLifecycle(lines=["PHASE serving"])
-    candidate = watching()
 
     def die() -> None:
         lifecycle.lines.append("FATAL illegal memory access")
@@ -102,6 +101,5 @@ async def test_death_is_told_with_the_logs_reason(monkeypatch: pytest.MonkeyPatc
 
     asyncio.get_running_loop().call_later(0.05, die)
     async with asyncio.timeout(20):
-        reason = await candidate.until_death(lifecycle, PlainDialect())
+        reason = await until_death(lifecycle, PlainDialect(), "candidate")
     assert reason == "the candidate's process is failed (was killed by SIGABRT): FATAL illegal memory access"
-    assert candidate.reason == reason

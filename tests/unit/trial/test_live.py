@@ -4,34 +4,36 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
 from breakeven.client import selfcheck
-from breakeven.client.endpoint import Endpoint
-from breakeven.compare.records import Comparison
+from breakeven.client.endpoint import ApiKey, Endpoint
+from breakeven.compare.records import Comparison, Verdict
 from breakeven.compare.sequential import Decision, StoppingRule
 from breakeven.engines.speculation import SpeculationConfig
 from breakeven.engines.vllm import Vllm
 from breakeven.errors import BreakevenError, EndpointError, ServerError, StorageError, UsageError
 from breakeven.servers import readiness
 from breakeven.servers.fake import http_error
+from breakeven.servers.lifecycle import Condition, State
 from breakeven.servers.start_times import last_start_s
 from breakeven.servers.undo_journal import UndoJournal, journals_folder
 from breakeven.servers.watch import Bounds
 from breakeven.trace.run import load_run
 from breakeven.trial import confounded, live_guard
-from breakeven.trial.live import LivePlan, Service, dry_run, measure_baseline, try_candidate
+from breakeven.trial.live import LivePlan, Order, Service, dry_run, measure_baseline, try_candidate
 from breakeven.trial.live_candidate import NO_RETURN
 from breakeven.trial.result import TrialResult
 from breakeven.trial.store import load_trial
 from tests.unit.servers import fake_service
 from tests.unit.trial.live_service import DRAFTS, N_TOKENS, NGRAM, PLAIN, PLAN, SUFFIX, TRIAL, Site, site
 
+Outcome = Literal["faster", "slower", "same", "undecided", "refused"]
 TARGET = fake_service.FOUND.target
 
 
@@ -56,6 +58,18 @@ async def here() -> AsyncIterator[Site]:
         yield made
 
 
+Decide = Callable[[Outcome], None]
+"""Has every comparison come to this: on a machine that does other things too none is sure."""
+
+
+@pytest.fixture
+def decide(monkeypatch: pytest.MonkeyPatch) -> Decide:
+    def decided(outcome: Outcome) -> None:
+        monkeypatch.setattr("breakeven.trial.store.judge", lambda *given: Verdict(outcome, "as told"))
+
+    return decided
+
+
 async def trial(here: Site, out: Path, plan: LivePlan = PLAN) -> TrialResult:
     await measure_baseline(here.service, plan, out, here.told)
     return await try_candidate(here.service, plan, plan.candidates[0], out, here.told)
@@ -75,7 +89,7 @@ def repeats_asked(here: Site) -> list[tuple[str, list[int]]]:
 
 async def test_a_faster_candidate_and_the_service_as_it_was(here: Site, tmp_path: Path):
     result = await trial(here, tmp_path)
-    assert result.verdict.outcome == "faster"
+    assert result.comparison.speedup is not None and result.comparison.speedup.estimate > 1
     assert result.comparison.repeats == 2
     assert repeats_asked(here) == [("baseline", [0]), ("candidate", [0, 1]), ("baseline", [1])]
     assert here.is_back and here.closed == ["put back"]
@@ -256,6 +270,42 @@ async def test_a_candidate_that_dies_while_it_is_asked(here: Site, tmp_path: Pat
     assert load_run(tmp_path / "candidate").meta.status == "interrupted"
 
 
+async def test_a_baseline_that_dies_while_it_is_asked(here: Site, tmp_path: Path):
+    died: list[str] = []
+    here.lifecycle.dead = lambda is_changed: died[0] if died else None
+    here.told.on_answer = lambda side: died.append("exit code 1")
+    here.baseline = lambda body: replace(PLAIN, ttft_s=0.05)
+    with pytest.raises(ServerError, match="the baseline's process is failed \\(exit code 1\\)"):
+        await trial(here, tmp_path)
+    assert here.machine.touches == 0
+
+
+@pytest.mark.parametrize("condition", ["stopped", "failed", "starting"])
+async def test_a_service_that_does_not_run_is_no_baseline(
+    here: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, condition: Condition
+):
+    """Whatever answers at its address."""
+
+    async def state() -> State:
+        return State(condition, "exit code 1")
+
+    monkeypatch.setattr(here.lifecycle, "state", state)
+    with pytest.raises(UsageError, match=f"is {condition} \\(exit code 1\\): start it first"):
+        await measure_baseline(here.service, PLAN, tmp_path, here.told)
+    assert here.bodies == []
+
+
+async def test_the_key_is_not_in_what_a_failed_candidate_said(here: Site, tmp_path: Path):
+    """vLLM writes its command line into its log."""
+    endpoint = replace(here.service.endpoint, api_key=ApiKey("sk-very-secret"))
+    here.service = replace(here.service, endpoint=endpoint)
+    here.lifecycle.dead = lambda is_changed: "exit code 1" if is_changed else None
+    here.lifecycle.logs_of = {False: (), True: ("args: api_key=sk-very-secret",)}
+    result = await trial(here, tmp_path)
+    assert "args: api_key=[API key]" in result.verdict.reason
+    assert "sk-very-secret" not in (tmp_path / "trial.json").read_text()
+
+
 async def test_a_candidate_whose_requests_fail(here: Site, tmp_path: Path):
     asked: list[str] = []
     here.told.on_answer = asked.append
@@ -286,31 +336,42 @@ async def test_a_model_that_loops_by_itself_is_no_fault_of_the_candidate(here: S
     assert result.comparison.repeats == 2
 
 
-async def test_a_winner_is_kept_for_good(here: Site, tmp_path: Path):
+async def test_a_winner_is_kept_for_good(here: Site, tmp_path: Path, decide: Decide):
+    decide("faster")
     result = await trial(here, tmp_path, replace(PLAN, keep_if="faster"))
     assert result.verdict.outcome == "faster"
     assert here.lifecycle.is_changed and fake_service.DROPIN in here.machine.files
     assert here.closed == ["put back", "kept"]
     assert not list(journals_folder().glob("*.jsonl"))
-    assert any(fake_service.DROPIN in line and "by hand" in line for line in here.told.lines)
+    assert (
+        f"to undo it by hand: remove {fake_service.DROPIN}; run systemctl daemon-reload; restart {TARGET}"
+        in here.told.lines
+    )
     assert result.stop_reason.endswith("the candidate was kept")
 
 
-async def test_a_winner_of_ab_is_kept_without_the_baseline_in_between(here: Site, tmp_path: Path):
+async def test_a_winner_of_ab_is_kept_without_the_baseline_in_between(
+    here: Site, tmp_path: Path, decide: Decide
+):
+    decide("faster")
     await trial(here, tmp_path, replace(PLAN, order="AB", keep_if="faster"))
     assert here.lifecycle.is_changed
     assert here.closed == ["kept"]
     assert here.machine.restarts == 2
 
 
-async def test_a_loser_is_not_kept(here: Site, tmp_path: Path):
-    here.candidate = lambda body: replace(PLAIN, tpot_s=0.02)
-    result = await trial(here, tmp_path, replace(PLAN, keep_if="faster"))
-    assert result.verdict.outcome == "slower"
+@pytest.mark.parametrize("outcome", ["slower", "same", "undecided", "refused"])
+@pytest.mark.parametrize("order", ["AB", "ABA"])
+async def test_what_is_not_faster_is_not_kept(
+    here: Site, tmp_path: Path, decide: Decide, outcome: Outcome, order: Order
+):
+    decide(outcome)
+    await trial(here, tmp_path, replace(PLAN, order=order, keep_if="faster"))
     assert here.is_back
 
 
-async def test_a_winner_that_cannot_be_kept_is_put_back(here: Site, tmp_path: Path):
+async def test_a_winner_that_cannot_be_kept_is_put_back(here: Site, tmp_path: Path, decide: Decide):
+    decide("faster")
     starts: list[bool] = []
     restart = here.lifecycle.restart
 

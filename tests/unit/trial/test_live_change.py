@@ -1,0 +1,80 @@
+"""What a change is made of, and that what cannot be changed is refused before anything is touched."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import pytest
+
+from breakeven.client.endpoint import Endpoint
+from breakeven.engines.speculation import SpeculationConfig
+from breakeven.engines.vllm import Vllm
+from breakeven.errors import UsageError
+from breakeven.servers.operation_kinds import WriteFile
+from breakeven.trial.live_change import operations_of
+from breakeven.trial.live_records import Service
+from tests.unit.servers import fake_service
+from tests.unit.trial.live_service import NGRAM, Supervised
+
+FILE = "/etc/engine.yaml"
+
+
+class ByFile(Vllm):
+    """Is told by a file, as TensorRT-LLM is."""
+
+    def files(self, argv: Sequence[str], config: SpeculationConfig | None) -> dict[str, str]:
+        return {FILE: "speculation: on\n"}
+
+
+class Elsewhere(Vllm):
+    def elsewhere(self, argv: Sequence[str], environment: Mapping[str, str]) -> str | None:
+        return "SPECULATE turns it on: take it out, and restart"
+
+
+def service(**changes: object) -> Service:
+    machine = fake_service.Machine()
+    made = Service(
+        Supervised(machine), Vllm(), machine, fake_service.FOUND, Endpoint("http://127.0.0.1:9"), {}
+    )
+    return replace(made, **changes)
+
+
+def test_a_file_that_the_engine_reads_is_written_first():
+    by_file = service(dialect=ByFile())
+    first, *_ = operations_of(by_file, fake_service.CANDIDATE, NGRAM)
+    assert isinstance(first, WriteFile) and first.path == FILE and first.before is None
+
+
+@pytest.mark.parametrize("kind", ["docker", "compose", "kubernetes"])
+def test_a_file_inside_a_container_is_refused(kind: str, monkeypatch: pytest.MonkeyPatch):
+    by_file = service(dialect=ByFile())
+    monkeypatch.setattr(Supervised, "kind", kind)
+    with pytest.raises(UsageError, match=FILE):
+        operations_of(by_file, fake_service.CANDIDATE, NGRAM)
+
+
+def test_what_is_kept_is_made_for_good(monkeypatch: pytest.MonkeyPatch):
+    for_good = (WriteFile("/etc/for-good", b"x"),)
+    monkeypatch.setattr(Supervised, "keep", lambda self, found, argv: for_good)
+    assert operations_of(service(), fake_service.CANDIDATE, NGRAM, for_good=True) == for_good
+    assert operations_of(service(), fake_service.CANDIDATE, NGRAM) != for_good
+
+
+def test_speculation_that_is_on_elsewhere_is_refused():
+    with pytest.raises(UsageError, match="SPECULATE"):
+        service(dialect=Elsewhere()).candidate_argv(NGRAM, None)
+
+
+def test_the_change_is_of_the_command_line_alone():
+    argv = service().candidate_argv(NGRAM, "0.32.0")
+    assert argv[: len(fake_service.FOUND.argv)] == fake_service.FOUND.argv
+    assert argv[len(fake_service.FOUND.argv)] == "--speculative-config"
+
+
+def test_nothing_is_recovered_of_a_process_of_ours(monkeypatch: pytest.MonkeyPatch):
+    verification = service(api_key_file="/run/key").verification()
+    assert verification is not None
+    assert (verification.url, verification.api_key_file) == ("http://127.0.0.1:9/v1", "/run/key")
+    monkeypatch.setattr(Supervised, "kind", "process")
+    assert service().verification() is None
