@@ -18,8 +18,8 @@ PARTS = ("weights", "experts", "kv", "arithmetic", "all_reduce", "overhead")
 LOW, HIGH = 0.65, 2.4
 """Bounds of the truth as multiples of the model: see the plain steps of benchmarks/published.py."""
 PREDICTION_ERROR = 0.064
-"""Of a ratio of two steps at least: the worst error of those speedups in benchmarks/results/published.json that
-were predicted with a measured plain step and a fitted drafter."""
+"""Of a ratio of two steps at least: the worst error of a speedup that benchmarks/published.py predicts with a
+measured plain step and a fitted drafter."""
 INCREMENT_ERROR = 0.5
 """Relative, of what a step costs beyond a known one. Assumed, for want of a measurement: other kernels reach
 other efficiencies, and some arithmetic hides behind reading."""

@@ -37,8 +37,8 @@ async def measure_baseline(service: Service, plan: LivePlan, out: Path, watch: W
     """Ask the service as it runs, without a restart, into out/baseline; a server that ends with breakeven is
     started first. It holds the half of the repeats that comes before the candidate (all of them for AB).
 
-    Raises UsageError where it does not run, EndpointError where it does not answer, ServerError where it cannot
-    be started, StorageError.
+    Raises UsageError where it does not run, EndpointError where it does not answer, ServerError where it
+    cannot be started, StorageError.
     """
     reload_s = await _started(service, plan, watch)
     watch.begins(
@@ -72,8 +72,8 @@ async def _started(service: Service, plan: LivePlan, watch: Watch) -> float | No
     if not service.ends_with_us:
         detail = f" ({state.detail})" if state.detail else ""
         raise UsageError(
-            f"{service.found.target} is {state.condition}{detail}: start it first, as a trial compares with the "
-            "service as it runs"
+            f"{service.found.target} is {state.condition}{detail}: start it first, as a trial compares with "
+            "the service as it runs"
         )
     await service.lifecycle.restart()
     answers = await ready(service, plan.start_limit_s, False, None, (), 1, watch.starting)

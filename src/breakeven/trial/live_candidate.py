@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
-from datetime import UTC, datetime
 from pathlib import Path
 from time import perf_counter
 
@@ -19,14 +17,14 @@ from breakeven.errors import BreakevenError, StorageError, UsageError
 from breakeven.measure import GIVE_UP_AFTER, Asker, End, Failures
 from breakeven.servers.operations import Operation
 from breakeven.trace.journal import RunWriter
-from breakeven.trace.run import Run, RunMeta, load_run
+from breakeven.trace.run import Run, load_run
 from breakeven.trial.confounded import between_sides, between_starts, log_facts
 from breakeven.trial.live_change import LiveChange, changing, operations_of, told
 from breakeven.trial.live_dry_run import undo_words
 from breakeven.trial.live_guard import candidate_guard, while_alive
 from breakeven.trial.live_order import whole_repeats
 from breakeven.trial.live_records import LivePlan, Service, Watch
-from breakeven.trial.live_side import FACTS, LEFT_OUT, RELOAD_S, MeasuredSide, measuring
+from breakeven.trial.live_side import FACTS, LEFT_OUT, RELOAD_S, MeasuredSide, measuring, unanswered
 from breakeven.trial.plan import SIDES
 from breakeven.trial.result import TrialResult
 from breakeven.trial.store import SideRecord, TrialRecord, is_trial, kept, load_trial, save_trial
@@ -212,7 +210,7 @@ class LiveTrial:
     @contextmanager
     def _candidate_run(self) -> Iterator[tuple[MeasuredSide, End]]:
         """Written before anything is touched: whatever happens then, the trial can be shown."""
-        meta = _meta(self.found)
+        meta = unanswered(self.found)
         writer = RunWriter.create(self.out / CANDIDATE, meta, self.plan.trial.workload.prompts)
         see = candidate_guard(self.plan.bounds, self.before)
         with measuring(CANDIDATE, self.plan.trial, writer, self.watch, see) as made:
@@ -291,18 +289,3 @@ def _rule(plan: LivePlan, asked: int, fresh: bool) -> StoppingRule | None:
     if plan.trial.repeats is not None or fresh or asked < MIN_REPEATS:
         return None
     return StoppingRule(asked, 1 - plan.trial.confidence)
-
-
-def _meta(baseline: RunMeta) -> RunMeta:
-    """Of a candidate that has not answered yet."""
-    return replace(
-        baseline,
-        run_id=uuid.uuid4().hex,
-        created=datetime.now(UTC).isoformat(timespec="seconds"),
-        server=replace(baseline.server, flags=None),
-        status="running",
-        elapsed_s=None,
-        self_check=None,
-        counters=None,
-        extra={},
-    )

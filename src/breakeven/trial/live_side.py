@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from datetime import UTC, datetime
 from time import perf_counter_ns
 from typing import Any
 
@@ -17,6 +19,7 @@ from breakeven.latency import request_latency
 from breakeven.measure import Asker, End, closing
 from breakeven.trace.journal import RunWriter
 from breakeven.trace.records import RequestTrace
+from breakeven.trace.run import RunMeta
 from breakeven.trial.live_records import Watch
 from breakeven.trial.plan import TrialPlan
 from breakeven.workload.prompts import Prompt, Request, Workload
@@ -171,3 +174,18 @@ async def warm_up(asker: Asker, plan: TrialPlan, fresh: bool) -> None:
         return await asker.ask(request, perf_counter_ns(), due_ns)
 
     await run_load(short, send, ClosedLoop(plan.concurrency), lambda trace: None)
+
+
+def unanswered(baseline: RunMeta) -> RunMeta:
+    """Of a candidate that has not answered yet."""
+    return replace(
+        baseline,
+        run_id=uuid.uuid4().hex,
+        created=datetime.now(UTC).isoformat(timespec="seconds"),
+        server=replace(baseline.server, flags=None),
+        status="running",
+        elapsed_s=None,
+        self_check=None,
+        counters=None,
+        extra={},
+    )
