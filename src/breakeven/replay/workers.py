@@ -23,6 +23,8 @@ B = TypeVar("B")
 
 AHEAD = 2
 """Batches read ahead per worker: enough to keep it busy, few enough to keep memory flat."""
+LAST_S = 5.0
+"""For processes that were told to end."""
 ENDED = (
     "a worker process ended before its work was done (killed, or out of memory): type --jobs 1 to work in "
     "this process; a script needs its calls below  if __name__ == '__main__'"
@@ -102,12 +104,16 @@ def _submitted(executor: Executor, work: Callable[[A], B], item: A) -> Future[B]
 
 
 def _end_now(executor: ProcessPoolExecutor) -> None:
-    """Nobody waits for the results any more."""
-    processes = list((executor._processes or {}).values())
-    executor.shutdown(wait=False, cancel_futures=True)
-    for process in processes:
+    """Nobody waits for the results any more. The pool's own thread is seen out, as an exit beside it may find
+    its pipe half closed, and say so."""
+    thread: threading.Thread | None = getattr(executor, "_executor_manager_thread", None)
+    for process in list((executor._processes or {}).values()):
         with suppress(OSError):
             process.terminate()
+    with suppress(OSError):
+        executor.shutdown(wait=False, cancel_futures=True)
+    if thread is not None:
+        thread.join(LAST_S)
 
 
 def in_order(submit: Callable[[A], Future[B]], items: Iterable[A], at_once: int) -> Iterator[B]:
