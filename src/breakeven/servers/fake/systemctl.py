@@ -140,7 +140,7 @@ class FakeSystemd(FakeHost):
         if verb == "show":
             return Completed(0, self._show(rest), "")
         if verb == "show-environment":
-            return Completed(0, "HOME=/home/ada\nPATH=/usr/bin\n", "")
+            return Completed(0, "HOME=/home/llm\nPATH=/usr/bin\n", "")
         if verb == "daemon-reload":
             return self._reload()
         if verb in ("restart", "start", "stop", "reset-failed"):

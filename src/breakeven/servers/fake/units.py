@@ -16,7 +16,7 @@ SYSTEM_PATH = (
     "/usr/lib/systemd/system",
 )
 USER_PATH = (
-    "/home/ada/.config/systemd/user",
+    "/home/llm/.config/systemd/user",
     "/etc/systemd/user",
     "/run/user/1000/systemd/user",
     "/usr/lib/systemd/user",

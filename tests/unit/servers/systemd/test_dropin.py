@@ -35,6 +35,6 @@ def test_a_trial_lies_where_a_reboot_takes_it_away():
     assert dropin.folder(SYSTEM_PATH, False, "until reboot") == "/run/systemd/system"
     assert dropin.folder(SYSTEM_PATH, False, "for good") == "/etc/systemd/system"
     assert dropin.folder(USER_PATH, True, "until reboot") == "/run/user/1000/systemd/user"
-    assert dropin.folder(USER_PATH, True, "for good") == "/home/ada/.config/systemd/user"
+    assert dropin.folder(USER_PATH, True, "for good") == "/home/llm/.config/systemd/user"
     with pytest.raises(UsageError, match="until reboot"):
         dropin.folder(("/etc/systemd/system",), False, "until reboot")
