@@ -15,8 +15,18 @@ if TYPE_CHECKING:
     from breakeven.client.timeouts import Timeouts
     from breakeven.compare.comparison import compare_traces
     from breakeven.compare.records import Comparison, Verdict
+    from breakeven.cost.anchored import Anchored
+    from breakeven.cost.calibration import Calibration, load_calibration
+    from breakeven.cost.hardware import hardware
+    from breakeven.cost.measured import Measured
+    from breakeven.cost.modelled import Modelled
+    from breakeven.cost.presets import preset
     from breakeven.drafters.base import Drafter
     from breakeven.errors import BreakevenError
+    from breakeven.forecast.prefill import Prefill
+    from breakeven.forecast.records import Forecast
+    from breakeven.forecast.run import forecast_heads, forecast_source
+    from breakeven.forecast.terms import Terms
     from breakeven.interval import Interval
     from breakeven.latency import RequestLatency, RunSummary, request_latency, summarize
     from breakeven.measure import MeasurePlan, measure_endpoint
@@ -36,18 +46,24 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Acceptance",
+    "Anchored",
     "ApiKey",
     "BreakevenError",
+    "Calibration",
     "ClosedLoop",
     "Comparison",
     "Drafter",
     "Endpoint",
     "Event",
+    "Forecast",
     "Interval",
     "Kind",
     "LiveSide",
     "MeasurePlan",
+    "Measured",
+    "Modelled",
     "OpenLoop",
+    "Prefill",
     "Prompt",
     "Replay",
     "RequestLatency",
@@ -56,6 +72,7 @@ __all__ = [
     "RunSummary",
     "Sampling",
     "Sweep",
+    "Terms",
     "Timeouts",
     "TrialPlan",
     "TrialResult",
@@ -64,12 +81,17 @@ __all__ = [
     "compare_runs",
     "compare_traces",
     "conduct",
+    "forecast_heads",
+    "forecast_source",
+    "hardware",
     "judge",
+    "load_calibration",
     "load_prompts",
     "load_run",
     "load_trial",
     "measure_endpoint",
     "open_source",
+    "preset",
     "replay_source",
     "request_latency",
     "summarize",
@@ -83,8 +105,18 @@ _NAMES = {
     "client.timeouts": "Timeouts",
     "compare.comparison": "compare_traces",
     "compare.records": "Comparison Verdict",
+    "cost.anchored": "Anchored",
+    "cost.calibration": "Calibration load_calibration",
+    "cost.hardware": "hardware",
+    "cost.measured": "Measured",
+    "cost.modelled": "Modelled",
+    "cost.presets": "preset",
     "drafters.base": "Drafter",
     "errors": "BreakevenError",
+    "forecast.prefill": "Prefill",
+    "forecast.records": "Forecast",
+    "forecast.run": "forecast_heads forecast_source",
+    "forecast.terms": "Terms",
     "interval": "Interval",
     "latency": "RequestLatency RunSummary request_latency summarize",
     "measure": "MeasurePlan measure_endpoint",
