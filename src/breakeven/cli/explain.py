@@ -261,6 +261,7 @@ def _of_runs(record: tuple[Path, ...], values: Mapping[str, Any]) -> _Observed:
         result.candidate.acceptance,
         values["acceptance"],
         values["draft_share"],
+        result.verdict.reason,
     )
     server, schedule, verdict = candidate.meta.server, candidate.meta.schedule, result.verdict
     return _Observed(

@@ -34,17 +34,16 @@ def from_comparison(
     overall: SpecCounters | None,
     acceptance_rate: Bounds = None,
     draft_share: Bounds = None,
+    verdict: str = "",
 ) -> tuple[Observation, ...]:
     """One observation per category, TPOTs as geometric means over its prompts.
 
     What the candidate counted of a category's prompts comes first, then `overall`, then the bounds given.
-    Raises UsageError where no prompt has a TPOT on both sides.
+    Raises UsageError where no prompt has a TPOT on both sides, with what the `verdict` says of it.
     """
     if not comparison.prompts:
-        why = f" ({comparison.warnings[0]})" if comparison.warnings else ""
-        raise UsageError(
-            f"no prompt has a TPOT on both sides{why}: measure both again, with replies of two tokens or more"
-        )
+        why = next(iter(comparison.warnings), verdict) or "replies of two tokens or more have one"
+        raise UsageError(f"no prompt has a TPOT on both sides ({why}): measure both again")
     categories: dict[str, list[PromptSpeedup]] = {}
     for prompt in comparison.prompts:
         categories.setdefault(prompt.category or "all", []).append(prompt)
