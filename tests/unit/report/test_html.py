@@ -64,6 +64,16 @@ class Page(HTMLParser):
         return [attrs for name, attrs in self.elements if name == tag]
 
 
+def assert_harmless(source: str) -> None:
+    """A page full of the hostile text shows it, and does nothing of what it says."""
+    parsed = Page(source)
+    assert not {tag for tag, _ in parsed.elements} & {"img", "b"}
+    assert not [name for _, attrs in parsed.elements for name in attrs if name.startswith("on")]
+    assert parsed.comments == [] and len(parsed.scripts) == 2
+    assert "<img src=x onerror=alert(1)>" in parsed.text
+    assert not set("\x00\x1b\x07\u202e\ud800") & set(source)
+
+
 def page(trial: TrialResult | None = None, repeats: int = 8) -> str:
     sides = traces(repeats)
     provenance = ({"engine": {"port": 1, "name": "llama.cpp"}}, {"engine": {"port": 2, "name": "llama.cpp"}})
