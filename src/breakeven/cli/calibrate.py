@@ -193,6 +193,5 @@ class _Progress(Watch):
     def asked(self, visit: Visit, trace: RequestTrace) -> None:
         self._ticker.advance(self._plan.steps_each(visit.concurrency), note=str(visit))
 
-    def drops(self, visits: Sequence[Visit]) -> None:
-        kept = [visit for visit in self._plan.visits() if visit not in visits]
-        self._ticker.set_total(self._plan.steps(*kept))
+    def replans(self, visits: Sequence[Visit]) -> None:
+        self._ticker.set_total(self._plan.steps(*visits))

@@ -1,9 +1,11 @@
 """Calibrate: the concurrency curve of a running baseline, measured by `measure`'s own client.
 
 Concurrencies are visited up and then down again, as the machine may change meanwhile: a steady drift falls on
-all alike, and how far two visits to the same one differ tells of any other (see visits.py). Each visit is a
-closed loop and a run of its own, in the folder `concurrency-N` or `concurrency-N-again`; calibration.json
-beside them is written again after each. What a step took is read from the events' times: see stretches.py.
+all alike, and how far two visits to the same one differ tells of any other (see visits.py). Where they differ
+by more than their scatter explains, they are visited up and down once more, MOST_ROUNDS times at most. Each
+visit is a closed loop and a run of its own, in the folder `concurrency-N`, `concurrency-N-again`, and so on;
+calibration.json beside them is written again after each. What a step took is read from the events' times: see
+stretches.py.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ from breakeven.cost.calibrate_notes import decoding_peak, doubts, missing_note, 
 from breakeven.cost.calibration import FILE, Calibration, save_calibration
 from breakeven.cost.curve import LEAST_POINTS
 from breakeven.cost.stretches import point
-from breakeven.cost.visits import with_visit
+from breakeven.cost.visits import differing, with_visit
 from breakeven.errors import EndpointError, UsageError
 from breakeven.measure import Asker, MeasurePlan, OnTrace, describe, measure_endpoint
 from breakeven.trace.records import RequestTrace
@@ -34,6 +36,8 @@ LEAST_REQUESTS = 6
 """Of all visits to concurrency 1, and until two requests for each in flight are more."""
 LEAST_AGAIN = 2
 """Concurrencies that --quick visits twice at least: one alone tells next to nothing of the machine."""
+MOST_ROUNDS = 3
+"""Up and down: a machine that keeps changing is not waited for without end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,11 +45,12 @@ class Visit:
     """One of the times that a concurrency is measured."""
 
     concurrency: int
-    again: bool = False
-    """Whether it is the second, on the way down."""
+    before: int = 0
+    """Visits to the same concurrency before this one."""
 
     def __str__(self) -> str:
-        return f"concurrency {self.concurrency}{' again' if self.again else ''}"
+        again = {0: "", 1: " again"}.get(self.before, f" again {self.before}")
+        return f"concurrency {self.concurrency}{again}"
 
     @property
     def folder(self) -> str:
@@ -73,7 +78,7 @@ class CalibrationPlan:
 
     def visits(self) -> tuple[Visit, ...]:
         """All, in the order of time."""
-        return (*map(Visit, self.concurrencies), *(Visit(c, True) for c in reversed(self._twice())))
+        return (*map(Visit, self.concurrencies), *(Visit(c, 1) for c in reversed(self._twice())))
 
     def _twice(self) -> tuple[int, ...]:
         levels = self.concurrencies
@@ -115,6 +120,12 @@ def concurrencies(most: int, quick: bool = False) -> tuple[int, ...]:
     return (*(c for c in levels if c < most), most)
 
 
+def another_round(concurrencies: Sequence[int], rounds: int) -> tuple[Visit, ...]:
+    """Up and down once more, after so many rounds."""
+    up = (Visit(c, 2 * rounds) for c in concurrencies)
+    return (*up, *(Visit(c, 2 * rounds + 1) for c in reversed(concurrencies)))
+
+
 class Watch:
     """Told how a calibration goes on. This one is deaf."""
 
@@ -124,8 +135,9 @@ class Watch:
     def asked(self, visit: Visit, trace: RequestTrace) -> None:
         """One of its requests has ended."""
 
-    def drops(self, visits: Sequence[Visit]) -> None:
-        """These will not be: the server decodes fewer at once."""
+    def replans(self, visits: Sequence[Visit]) -> None:
+        """All visits from now on, those done among them: the server decodes fewer at once, or the machine
+        changed meanwhile."""
 
 
 async def calibrate(
@@ -146,9 +158,10 @@ async def calibrate(
     """
     heard = watch or Watch()
     kept = await _begin(endpoint, plan, moe, timeouts)
-    left = list(plan.visits())
-    while left:
-        visit = left.pop(0)
+    visits, done, rounds = plan.visits(), 0, 1
+    while done < len(visits):
+        visit = visits[done]
+        done += 1
         heard.begins(visit)
         run = await measure_endpoint(
             endpoint,
@@ -167,11 +180,20 @@ async def calibrate(
         kept = _with_visit(kept, run, traces, visit)
         save_calibration(kept, out / FILE)
         if _lacks_slots(run.meta, visit):
-            heard.drops([later for later in left if later.concurrency >= visit.concurrency])
-            left = [later for later in left if later.concurrency < visit.concurrency]
+            fewer = (later for later in visits[done:] if later.concurrency < visit.concurrency)
+            visits = (*visits[:done], *fewer)
+            heard.replans(visits)
+        elif done == len(visits) and rounds < MOST_ROUNDS and _is_unsteady(kept, plan):
+            visits = (*visits, *another_round([point.concurrency for point in kept.points], rounds))
+            rounds += 1
+            heard.replans(visits)
     kept = replace(kept, complete=True)
     save_calibration(kept, out / FILE)
     return kept
+
+
+def _is_unsteady(kept: Calibration, plan: CalibrationPlan) -> bool:
+    return not plan.quick and bool(differing(kept.points))
 
 
 async def _begin(
@@ -184,7 +206,8 @@ async def _begin(
     """
     async with Pool() as pool:
         asker = await Asker.find(pool, endpoint, plan.sampling, timeouts)
-        refuse_speculation(await asker.page())
+        page = await asker.page()
+        refuse_speculation(None if page is None else page.spec)
         return _begun(describe(asker, plan.measure_plan(plan.visits()[0])), plan, moe)
 
 
@@ -243,7 +266,7 @@ def _with_visit(kept: Calibration, run: Run, traces: Sequence[RequestTrace], vis
 
 def _lacks_slots(meta: RunMeta, visit: Visit) -> bool:
     """Whether fewer were decoded at once than asked. On the way down there were slots enough before."""
-    return not visit.again and 0 < (decoding_peak(meta) or 0) < visit.concurrency
+    return not visit.before and 0 < (decoding_peak(meta) or 0) < visit.concurrency
 
 
 def _lag_s(meta: RunMeta) -> float:

@@ -8,8 +8,9 @@ logarithms, as a load makes steps longer by a factor:
 
 with one variance of the machine for all concurrencies, estimated from all those visited more than once: a
 pooled variance (JCGM 100:2008, GUM, 4.2.4 and H.5), from which that of the scatter is taken off. A point is
-the mean of its visits. The variance of its error is that of their scatter and that of the machine over the
-number of visits; the latter is estimated on few degrees of freedom, hence Student's t (GUM, G.3).
+the median of its visits, so that one of several that met a busy machine counts no more than any other. The
+variance of its error is that of their scatter and that of the machine over the number of visits; the latter
+is estimated on few degrees of freedom, hence Student's t (GUM, G.3).
 """
 
 from __future__ import annotations
@@ -34,6 +35,9 @@ NEVER_TWICE = (
     "no concurrency was measured twice, so the intervals do not hold how the machine or its load changed "
     "from one to the next: let a calibration come to its end"
 )
+
+MEDIAN = math.sqrt(math.pi / 2)
+"""Standard error of a median / that of a mean, of many normal values; of three it is 1.16."""
 
 Visits = tuple[CurvePoint, ...]
 """Of one concurrency, in the order of time, each a point with the scatter of its own stretches alone."""
@@ -70,12 +74,17 @@ def change_between(points: Sequence[CurvePoint]) -> Change | None:
 
 def visit_warnings(points: Sequence[CurvePoint]) -> tuple[str, ...]:
     """What the visits say of all figures, each a sentence. Points that know of no visits say nothing."""
-    changed = [f"{point.concurrency} ({_off(point.visits)})" for point in points if _differ(point.visits)]
+    changed = [f"{point.concurrency} ({_off(point.visits)})" for point in differing(points)]
     if changed:
         said = f"visits differ by more than their scatter explains, at concurrency {', '.join(changed)}"
         return (f"{said}: {QUIET_WINDOW}",)
     once = any(point.visits for point in points) and change_between(points) is None
     return (NEVER_TWICE,) if once else ()
+
+
+def differing(points: Sequence[CurvePoint]) -> tuple[CurvePoint, ...]:
+    """Those whose visits differ by more than their scatter explains."""
+    return tuple(point for point in points if _differ(point.visits))
 
 
 def _change(groups: Sequence[Visits]) -> Change | None:
@@ -96,11 +105,13 @@ def _between(visits: Visits) -> float:
 
 
 def _pooled(visits: Visits, between: Change | None) -> CurvePoint:
-    step_s = math.exp(float(np.mean(_logs(visits))))
-    machine = between.half / math.sqrt(len(visits)) if between else 0.0
+    step_s = math.exp(float(np.median(_logs(visits))))
+    wider = MEDIAN if len(visits) > 2 else 1.0
+    machine = wider * between.half / math.sqrt(len(visits)) if between else 0.0
     reasons = tuple(dict.fromkeys(reason for visit in visits for reason in visit.reasons))
     sides = [_sides(visit) for visit in visits]
-    below, above = (math.hypot(_mean(side, bool(reasons)), machine) for side in zip(*sides, strict=True))
+    scatter = (wider * _mean(side, bool(reasons)) for side in zip(*sides, strict=True))
+    below, above = (math.hypot(half, machine) for half in scatter)
     contexts = [visit.context_tokens for visit in visits if visit.context_tokens is not None]
     return replace(
         visits[0],
@@ -144,4 +155,7 @@ def _differ(visits: Visits) -> bool:
 
 
 def _off(visits: Visits) -> str:
-    return change(visits[-1].step_s / visits[0].step_s)
+    """The slowest against the fastest, below 0 where the fastest came later."""
+    fastest, *_, slowest = sorted(visits, key=lambda visit: visit.step_s)
+    later = visits.index(slowest) > visits.index(fastest)
+    return change(slowest.step_s / fastest.step_s if later else fastest.step_s / slowest.step_s)

@@ -56,6 +56,12 @@ def test_a_point_is_the_geometric_mean_of_its_visits_and_counts_them_all():
     assert found.reasons == ("late",)
 
 
+def test_one_disturbed_visit_of_three_does_not_move_the_point():
+    (found,) = visited(visit(2, 10.0), visit(2, 17.0), visit(2, 10.2))
+    assert found.step_s == pytest.approx(0.0102) and found.high_s > 0.017
+    assert "at concurrency 2 (+70.0 %)" in visit_warnings((found,))[0]
+
+
 def test_a_steady_drift_falls_on_all_points_alike():
     """In logarithms; at even times."""
     levels = (1, 2, 4, 8)
