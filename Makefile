@@ -11,8 +11,14 @@ SOURCES := src tests benchmarks
 trial: $(VENV)/.local
 	$(BIN)/breakeven trial $(ARGS)
 
+# Tests with real engines have the machine to themselves; all others share its cores.
 test: $(VENV)/.dev
+ifdef ARGS
 	$(BIN)/python -m pytest $(ARGS)
+else
+	$(BIN)/python -m pytest -n auto --dist loadfile tests/unit tests/oracle tests/cases
+	$(BIN)/python -m pytest tests/e2e
+endif
 
 lint: $(VENV)/.dev
 	$(BIN)/ruff check $(SOURCES)

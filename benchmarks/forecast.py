@@ -37,6 +37,7 @@ from rich.console import Console
 from rich.table import Table
 
 from breakeven.client import loop
+from breakeven.client.asker import Asker
 from breakeven.client.endpoint import Endpoint
 from breakeven.client.load import ClosedLoop
 from breakeven.client.pool import Pool
@@ -50,7 +51,7 @@ from breakeven.forecast.prefill import prefill_of_cost, prefill_of_run
 from breakeven.forecast.records import Forecast
 from breakeven.forecast.run import forecast_source
 from breakeven.forecast.terms import Terms
-from breakeven.measure import Asker, MeasurePlan, measure_endpoint
+from breakeven.measure import MeasurePlan, measure_endpoint
 from breakeven.models.resolve import resolve
 from breakeven.replay.sources import open_source
 from breakeven.servers.embedded import EmbeddedServer

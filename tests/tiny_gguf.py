@@ -13,8 +13,13 @@ TOKENS = ["<unk>", "<s>", "</s>", *BYTES]
 TYPES = [gguf.TokenType.UNKNOWN, gguf.TokenType.CONTROL, gguf.TokenType.CONTROL, *[gguf.TokenType.BYTE] * 256]
 
 
-def write_tiny(path: Path, quantise: str = "F32", arch: str = "llama", **extra: int) -> Path:
-    """Write the model; `extra` are further integer metadata keys, with `__` for a dot."""
+def write_tiny(
+    path: Path, quantise: str = "F32", arch: str = "llama", vocabulary: int = len(TOKENS), **extra: int
+) -> Path:
+    """Write the model; `extra` are further integer metadata keys, with `__` for a dot. A larger `vocabulary`
+    has more tokens of which none is ever said.
+    """
+    unsaid = [f"<unsaid{number}>" for number in range(vocabulary - len(TOKENS))]
     writer = gguf.GGUFWriter(path, arch)
     writer.add_name("tiny")
     writer.add_context_length(CONTEXT)
@@ -25,14 +30,14 @@ def write_tiny(path: Path, quantise: str = "F32", arch: str = "llama", **extra: 
     writer.add_layer_norm_rms_eps(1e-5)
     writer.add_rope_dimension_count(WIDTH // HEADS)
     writer.add_tokenizer_model("llama")
-    writer.add_token_list(TOKENS)
-    writer.add_token_scores([0.0] * len(TOKENS))
-    writer.add_token_types(TYPES)
+    writer.add_token_list([*TOKENS, *unsaid])
+    writer.add_token_scores([0.0] * vocabulary)
+    writer.add_token_types([*TYPES, *[gguf.TokenType.UNUSED] * len(unsaid)])
     writer.add_bos_token_id(1)
     writer.add_eos_token_id(2)
     for key, value in extra.items():
         writer.add_uint32(key.replace("__", "."), value)
-    for name, data in _tensors().items():
+    for name, data in _tensors(len(unsaid)).items():
         kind = gguf.GGMLQuantizationType[quantise if data.ndim == 2 else "F32"]
         writer.add_tensor(name, gguf.quants.quantize(data, kind), raw_dtype=kind)
     writer.write_header_to_file()
@@ -42,15 +47,17 @@ def write_tiny(path: Path, quantise: str = "F32", arch: str = "llama", **extra: 
     return path
 
 
-def _tensors() -> dict[str, np.ndarray]:
+def _tensors(unsaid: int) -> dict[str, np.ndarray]:
     random = np.random.default_rng(7)
 
     def weight(rows: int, columns: int) -> np.ndarray:
         return (random.standard_normal((rows, columns)) / columns**0.5).astype(np.float32)
 
     norm = np.ones(WIDTH, np.float32)
-    tensors = {"token_embd.weight": weight(len(TOKENS), WIDTH), "output_norm.weight": norm}
-    tensors["output.weight"] = weight(len(TOKENS), WIDTH) * 4
+    none = np.zeros((unsaid, WIDTH), np.float32)
+    embedding = np.concatenate((weight(len(TOKENS), WIDTH), none))
+    tensors = {"token_embd.weight": embedding, "output_norm.weight": norm}
+    tensors["output.weight"] = np.concatenate((weight(len(TOKENS), WIDTH) * 4, none))
     for layer in range(LAYERS):
         tensors |= {f"blk.{layer}.{part}_norm.weight": norm for part in ("attn", "ffn")}
         for part in ("q", "k", "v", "output"):

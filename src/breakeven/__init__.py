@@ -6,9 +6,12 @@ A public name is imported when it is first asked for: most bring numpy and pyarr
 from __future__ import annotations
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
 
+TYPE_CHECKING = False
+"""As in `typing`, which takes long to import: until that is done a Ctrl-C is told of by Python itself."""
 if TYPE_CHECKING:
+    from typing import Any
+
     from breakeven.acceptance.record import Acceptance
     from breakeven.client.endpoint import ApiKey, Endpoint
     from breakeven.client.schedule import ClosedLoop, OpenLoop

@@ -10,34 +10,29 @@ from pathlib import Path
 from time import perf_counter_ns
 from typing import Literal
 
-from breakeven.acceptance.counters import SpecCounters
-from breakeven.acceptance.prometheus import between, read_counters
+from breakeven.acceptance.meter import Asked, Meter
+from breakeven.client.asker import Asker
 from breakeven.client.endpoint import Endpoint
-from breakeven.client.fetch import QUICK_TIMEOUTS
-from breakeven.client.identity import identify
+from breakeven.client.failures import GIVE_UP_AFTER, Failures
 from breakeven.client.load import ClosedLoop, OpenLoop, run_load
 from breakeven.client.loop import running_loop_name
-from breakeven.client.openai import DEFAULT_ASK_FOR, DEFAULT_TIMEOUTS, AskFor, ask, get_text, preflight
+from breakeven.client.openai import DEFAULT_ASK_FOR, DEFAULT_TIMEOUTS, AskFor
 from breakeven.client.selfcheck import SelfCheck
 from breakeven.client.timeouts import Timeouts
 from breakeven.client.tokenise import keep_tokens
 from breakeven.client.transport import Pool
-from breakeven.errors import ConnectFailed, EndpointError, HttpError, UsageError
+from breakeven.errors import EndpointError, UsageError
 from breakeven.latency import request_latency
+from breakeven.latency.asked import asked_of
 from breakeven.trace.journal import RunWriter
 from breakeven.trace.provenance import load_average
 from breakeven.trace.records import Kind, RequestTrace
-from breakeven.trace.run import Run, RunMeta, Schedule, ServerInfo, load_run, new_meta
+from breakeven.trace.run import Run, RunMeta, Schedule, load_run, new_meta
 from breakeven.units import count
 from breakeven.workload.prompts import Request, Sampling, Workload, requests
 
-GIVE_UP_AFTER = 10
-"""Failures in a row after which the server is taken for gone, …"""
-GONE_AFTER = 3
-"""… or so many in a row to which nothing answered at all."""
-
 OnTrace = Callable[[RequestTrace], None]
-End = Callable[[SelfCheck, SpecCounters | None], None]
+End = Callable[[SelfCheck, Meter], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,27 +61,6 @@ class MeasurePlan:
         return len(self.workload.prompts) * self.repeats
 
 
-class Failures:
-    """Tells a server that is gone from one that fails now and then."""
-
-    def __init__(self, limit: int = GIVE_UP_AFTER) -> None:
-        self.limit = limit
-        self._in_a_row = 0
-        self._unanswered = 0
-
-    def see(self, trace: RequestTrace) -> None:
-        """Raises EndpointError once `limit` requests in a row failed, or GONE_AFTER met no server."""
-        if trace.error is None:
-            self._in_a_row = self._unanswered = 0
-            return
-        self._in_a_row += 1
-        self._unanswered = self._unanswered + 1 if trace.error.kind == ConnectFailed.__name__ else 0
-        if self._in_a_row >= self.limit or self._unanswered >= GONE_AFTER:
-            raise EndpointError(
-                f"{self._in_a_row} requests in a row failed, the last with: {trace.error.message}"
-            )
-
-
 async def measure_endpoint(
     endpoint: Endpoint,
     plan: MeasurePlan,
@@ -105,7 +79,7 @@ async def measure_endpoint(
     async with Pool() as pool:
         asker = await Asker.find(pool, endpoint, plan.sampling, timeouts, ask_for)
         meta = describe(asker, plan)
-        await asker.warm_up(plan.workload, plan.warmup)
+        await send_warmup(asker, plan.workload, plan.warmup)
         writer = RunWriter.create(out, meta, plan.workload.prompts)
         return await _record(asker, plan, writer, requests(plan.workload, plan.repeats), on_trace)
 
@@ -134,7 +108,7 @@ async def resume_run(
     async with Pool() as pool:
         try:
             asker = await Asker.find(pool, connect(begun.meta), plan.sampling, timeouts, ask_for)
-            await asker.warm_up(plan.workload, plan.warmup)
+            await send_warmup(asker, plan.workload, plan.warmup)
         except BaseException:
             status = "interrupted" if begun.meta.status == "running" else begun.meta.status
             writer.pause(replace(begun.meta, status=status))
@@ -150,71 +124,17 @@ def refuse_whole(run: Run, plan: MeasurePlan) -> None:
         raise UsageError(f"{run.path} lacks nothing: type  breakeven show {run.path}")
 
 
-@dataclass(frozen=True, slots=True)
-class Asker:
-    """How one endpoint is asked."""
-
-    pool: Pool
-    endpoint: Endpoint
-    server: ServerInfo
-    sampling: Sampling
-    timeouts: Timeouts
-    ask_for: AskFor
-
-    @classmethod
-    async def find(
-        cls,
-        pool: Pool,
-        endpoint: Endpoint,
-        sampling: Sampling,
-        timeouts: Timeouts = DEFAULT_TIMEOUTS,
-        ask_for: AskFor = DEFAULT_ASK_FOR,
-    ) -> Asker:
-        """Find the endpoint answering, its model, and what it can tell. Raises what `preflight` does."""
-        found = await preflight(pool, endpoint)
-        server = await identify(pool, found)
-        telling = replace(ask_for, usage_per_chunk=server.engine == "vllm")
-        return cls(pool, found, server, sampling, timeouts, telling)
-
-    async def ask(
-        self, request: Request, clock_zero_ns: int, scheduled_ns: int | None = None
-    ) -> RequestTrace:
-        return await ask(
-            self.pool,
-            self.endpoint,
-            request,
-            self.sampling,
-            self.timeouts,
-            clock_zero_ns,
-            scheduled_ns,
-            self.ask_for,
-        )
-
-    async def page(self, warn: Callable[[str], None] = lambda why: None) -> SpecCounters | None:
-        """The server's speculation counters as they stand; None where it has none on /metrics.
-
-        They are not waited for long: a run without them is only poorer. `warn` is told why they are unknown
-        where the page exists, or may exist, and could not be read.
-        """
-        try:
-            return read_counters(await get_text(self.pool, self.endpoint, "/metrics", QUICK_TIMEOUTS))
-        except HttpError:
-            return None
-        except EndpointError as error:
-            warn(f"the server's counters of speculation are unknown: {error}")
-            return None
-
-    async def warm_up(self, workload: Workload, n: int) -> None:
-        """`n` requests that are not kept. Raises EndpointError where one fails: so would all that follow."""
-        for prompt in islice(cycle(workload.prompts), n):
-            trace = await self.ask(Request(prompt), perf_counter_ns())
-            if trace.error is not None:
-                raise EndpointError(f"the first request failed: {trace.error.message}")
-            if not _has_tokens(trace):
-                raise EndpointError(
-                    f"{self.endpoint.request_url} answered without a single token (finish reason "
-                    f"{trace.finish_reason!r}): raise --max-tokens, or try another prompt with --prompts"
-                )
+async def send_warmup(asker: Asker, workload: Workload, n: int) -> None:
+    """`n` requests that are not kept. Raises EndpointError where one fails: so would all that follow."""
+    for prompt in islice(cycle(workload.prompts), n):
+        trace = await asker.ask(Request(prompt), perf_counter_ns())
+        if trace.error is not None:
+            raise EndpointError(f"the first request failed: {trace.error.message}")
+        if not _has_tokens(trace):
+            raise EndpointError(
+                f"{asker.endpoint.request_url} answered without a single token (finish reason "
+                f"{trace.finish_reason!r}): raise --max-tokens, or try another prompt with --prompts"
+            )
 
 
 def _has_tokens(trace: RequestTrace) -> bool:
@@ -262,14 +182,17 @@ async def _record(
 ) -> Run:
     """Send the load, keep each trace as it ends, and close the run whatever happens."""
     failures = Failures(max(GIVE_UP_AFTER, getattr(plan.schedule, "concurrency", 0)))
+    asked_for = Asked()
 
     def keep(trace: RequestTrace) -> None:
+        nonlocal asked_for
+        asked_for += asked_of([trace])
         writer.append(trace)
         on_trace(trace)
         failures.see(trace)
 
     def warn(why: str) -> None:
-        writer.meta = replace(writer.meta, warnings=tuple(dict.fromkeys((*writer.meta.warnings, why))))
+        writer.meta = replace(writer.meta, warnings=_once(*writer.meta.warnings, why))
 
     earlier_ns = writer.last_ns
     zero_ns = perf_counter_ns() - earlier_ns
@@ -279,11 +202,25 @@ async def _record(
         report = await run_load(
             asked, lambda request, due_ns: asker.ask(request, zero_ns, due_ns), plan.schedule, keep, zero_ns
         )
-        counted = None if before is None else between(before, await asker.page(warn))
-        end(report.self_check, None if earlier_ns else counted)
+        after = None if before is None else await asker.page(warn)
+        meter = Meter().add(before, after, asked_for)
+        keep_warnings(writer, meter)
+        end(report.self_check, Meter() if earlier_ns else meter)
     run = load_run(writer.path)
     await keep_tokens(asker.pool, asker.endpoint, run)
     return run
+
+
+def keep_warnings(writer: RunWriter, meter: Meter) -> None:
+    """Keep in the meta what qualifies the meter's counts."""
+    meta = writer.meta
+    writer.meta = replace(
+        meta, warnings=_once(*meta.warnings, *meter.warnings), notes=_once(*meta.notes, *meter.notes)
+    )
+
+
+def _once(*sentences: str) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(sentences))
 
 
 def _at_most(schedule: ClosedLoop | OpenLoop, n_requests: int) -> ClosedLoop | OpenLoop:
@@ -300,11 +237,12 @@ def closing(writer: RunWriter, elapsed_ns: Callable[[], int]) -> Iterator[End]:
     """
     ended: list[RunMeta] = []
 
-    def end(check: SelfCheck, counted: SpecCounters | None) -> None:
+    def end(check: SelfCheck, meter: Meter) -> None:
         reasons = (*(writer.meta.self_check or {}).get("reasons", ()), *check.reasons)
         both = replace(check, ok=not reasons, reasons=tuple(dict.fromkeys(reasons)))
         status: Literal["complete", "void"] = "complete" if both.ok else "void"
-        ended.append(replace(writer.meta, status=status, self_check=asdict(both), counters=counted))
+        meta = replace(writer.meta, counters=meter.counters, load=meter.load)
+        ended.append(replace(meta, status=status, self_check=asdict(both)))
 
     try:
         yield end

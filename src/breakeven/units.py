@@ -68,6 +68,11 @@ def between(low: float, high: float) -> str:
     return f"{low:.2f}" if f"{low:.2f}" == f"{high:.2f}" else f"{low:.2f} to {high:.2f}"
 
 
+def shares(low: float, high: float) -> str:
+    """`17.0 % to 31.0 %`, likewise."""
+    return share(low) if share(low) == share(high) else f"{share(low)} to {share(high)}"
+
+
 def size(n_bytes: int | None) -> str:
     """Bytes in decimal units, as disks and package indexes do: `98.4 MB`."""
     if n_bytes is None:

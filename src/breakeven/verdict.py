@@ -52,12 +52,17 @@ def judge(comparison: Comparison, self_checks: Sequence[SelfCheck] = ()) -> Verd
 
 
 def _void(self_checks: Sequence[SelfCheck]) -> Verdict | None:
-    void = [f"{name}: {'; '.join(reasons)}" for name, ok, reasons in self_checks if not ok]
-    if not void:
+    sides: dict[str, list[str]] = {}
+    for name, ok, reasons in self_checks:
+        if not ok:
+            sides.setdefault("; ".join(reasons), []).append(name)
+    if not sides:
         return None
+    void = ", ".join(f"{' and '.join(names)}: {why}" for why, names in sides.items())
     return _refused(
-        f"the client failed its self-check, so its times cannot be relied on ({', '.join(void)})",
-        "breakeven trial …",
+        f"the client failed its self-check, so its times cannot be relied on ({void}); measure again while "
+        "its machine does nothing else",
+        None,
     )
 
 

@@ -100,7 +100,7 @@ async def test_case_42_vllm_37521_out_of_memory_on_the_first_full_batch_is_rolle
 
     verified: list[Verification] = []
 
-    async def verify(verification: Verification, lifecycle: object) -> None:
+    async def verify(verification: Verification, lifecycle: object, is_restarted: bool) -> None:
         verified.append(verification)
 
     async with FakeServer(direct) as server:

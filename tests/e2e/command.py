@@ -71,14 +71,16 @@ class Command:
     def __init__(
         self,
         *words: object,
+        within: Sequence[str] = (),
         cwd: Path | None = None,
         env: Mapping[str, str] | None = None,
         in_background: bool = False,
         most_file_bytes: int | None = None,
         obeys_modes: bool = False,
     ) -> None:
-        """`in_background` ignores Ctrl-C, as a shell script has it for `command &`; with `obeys_modes` also
-        root may not write where a folder's mode forbids it.
+        """`within` is a command that runs it, such as nsenter. `in_background` ignores Ctrl-C, as a shell
+        script has it for `command &`; with `obeys_modes` also root may not write where a folder's mode
+        forbids it.
         """
         self.mark = uuid.uuid4().hex
 
@@ -91,7 +93,7 @@ class Command:
                 ctypes.CDLL(None).prctl(PR_CAPBSET_DROP, CAP_DAC_OVERRIDE, 0, 0, 0)
 
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "breakeven", *map(str, words)],
+            [*within, sys.executable, "-m", "breakeven", *map(str, words)],
             cwd=cwd,
             env={**_plain_environment(), **(env or {}), MARK: self.mark},
             stdout=subprocess.PIPE,
@@ -111,9 +113,9 @@ class Command:
     def children(self) -> list[int]:
         return [pid for pid in self.family() if pid != self.process.pid]
 
-    def end(self) -> Done:
+    def end(self, patience_s: float = PATIENCE_S) -> Done:
         try:
-            out, err = self.process.communicate(timeout=PATIENCE_S)
+            out, err = self.process.communicate(timeout=patience_s)
         except subprocess.TimeoutExpired:
             self.process.kill()
             raise

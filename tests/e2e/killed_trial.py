@@ -1,14 +1,16 @@
 """A trial on a service of a small machine in a folder, that really is killed with -9 at one of its steps.
 
-`python -m tests.e2e.killed_trial MACHINE URL [STEP]`: the machine has a unit, drop-ins, and what its
+`python -m tests.e2e.killed_trial MACHINE URL [STEP|full]`: the machine has a unit, drop-ins, and what its
 supervisor has loaded and runs. Steps are counted before and after each entry of the journal and each touch of
 the machine; without STEP nothing is killed, and their number is printed.
+`full`: no file of the service fits on the disk.
 """
 
 from __future__ import annotations
 
 import asyncio
 import os
+import resource
 import signal
 import sys
 from collections.abc import Callable
@@ -57,8 +59,19 @@ class KillingHost(LocalHost):
 
     def __init__(self, steps: Steps) -> None:
         self.steps = steps
-        self.write = steps.around(super().write)  # type: ignore[method-assign]
+        self.is_full = False
+        self.write = steps.around(self._write)  # type: ignore[method-assign]
         self.remove = steps.around(super().remove)  # type: ignore[method-assign]
+
+    def _write(self, path: str, data: bytes, mode: int = 0o644) -> None:
+        """Half of it fits where the disk is full."""
+        most = resource.getrlimit(resource.RLIMIT_FSIZE)
+        if self.is_full:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (len(data) // 2, most[1]))
+        try:
+            super().write(path, data, mode)
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, most)
 
     async def run(
         self,
@@ -73,13 +86,14 @@ class KillingHost(LocalHost):
         return done
 
 
-async def trial(machine: Path, steps: Steps, url: str) -> None:
+async def trial(machine: Path, steps: Steps, url: str, is_full: bool) -> None:
     """Baseline as it runs, candidate, and back."""
     host = KillingHost(steps)
+    host.is_full = is_full
     lifecycle = lifecycle_of(TARGET, host)
     found = Found(TARGET, ("vllm", "serve", "m"))
 
-    async def verify(verification: Verification, lifecycle: Lifecycle) -> None:
+    async def verify(verification: Verification, lifecycle: Lifecycle, is_restarted: bool) -> None:
         steps.step()
 
     with UndoJournal.open("systemd", found, Verification(url, "fake-model")) as journal:
@@ -91,9 +105,10 @@ async def trial(machine: Path, steps: Steps, url: str) -> None:
 
 def main() -> None:
     machine, url, last = Path(sys.argv[1]), sys.argv[2], sys.argv[3:]
-    steps = Steps(int(last[0]) if last else None)
+    is_full = last == ["full"]
+    steps = Steps(int(last[0]) if last and not is_full else None)
     undo_journal._write = steps.around(undo_journal._write)
-    asyncio.run(trial(machine, steps, url))
+    asyncio.run(trial(machine, steps, url, is_full))
     print(steps.n)
 
 

@@ -39,6 +39,9 @@ class Unit(SystemdLifecycle):
     async def check_rights(self) -> None:
         return
 
+    async def inspect(self) -> Found:
+        return Found(TARGET, ("vllm", "serve", "m"))
+
     def change(self, found: Found, argv: tuple[str, ...]) -> tuple[Operation, ...]:
         path = str(self.machine / "units" / DROPIN)
         dropin = WriteFile.on(self.host, path, b"ExecStart=with speculation\n", 0o600)
@@ -58,8 +61,8 @@ class Telling(Watch):
 
 async def trial(machine: Path, url: str, out: Path) -> None:
     host = LocalHost()
-    found = Found(TARGET, ("vllm", "serve", "m"))
-    service = Service(Unit(host, machine), Vllm(), host, found, Endpoint(url), {"sudo": False})
+    unit = Unit(host, machine)
+    service = Service(unit, Vllm(), host, await unit.inspect(), Endpoint(url), {"sudo": False})
     await measure_baseline(service, PLAN, out, Telling())
     result = await try_candidate(service, PLAN, NGRAM, out, Telling())
     print("verdict", result.verdict.outcome, flush=True)

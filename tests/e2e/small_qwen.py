@@ -22,20 +22,24 @@ SHARPNESS = 4.0
 Matrix = Callable[..., NDArray[np.float32]]
 
 
-def write_small_qwen(folder: Path, *, moe: bool) -> Path:
-    """With the tokenizer of write_tiny_qwen; some 50 M parameters dense, 80 M with experts."""
+def write_small_qwen(folder: Path, *, moe: bool, ff: int | None = None) -> Path:
+    """With the tokenizer of write_tiny_qwen; some 50 M parameters dense, 80 M with experts.
+
+    `ff` is the width of the feed-forward blocks, with experts of each of them, instead of ours.
+    """
+    ff = ff or (EXPERT_FF if moe else DENSE_FF)
     write_tiny_qwen(folder)
     file = folder / "config.json"
-    config = json.loads(file.read_text()) | _shape() | (_experts() if moe else {})
+    config = json.loads(file.read_text()) | _shape(ff) | (_experts(ff) if moe else {})
     file.write_text(json.dumps(config))
-    write_safetensors(folder / "model.safetensors", _weights(config["vocab_size"], moe))
+    write_safetensors(folder / "model.safetensors", _weights(config["vocab_size"], moe, ff))
     return folder
 
 
-def _shape() -> dict[str, Any]:
+def _shape(ff: int) -> dict[str, Any]:
     return {
         "hidden_size": WIDTH,
-        "intermediate_size": DENSE_FF,
+        "intermediate_size": ff,
         "num_hidden_layers": LAYERS,
         "num_attention_heads": HEADS,
         "num_key_value_heads": KV_HEADS,
@@ -43,20 +47,20 @@ def _shape() -> dict[str, Any]:
     }
 
 
-def _experts() -> dict[str, Any]:
+def _experts(ff: int) -> dict[str, Any]:
     return {
         "architectures": ["Qwen3MoeForCausalLM"],
         "model_type": "qwen3_moe",
         "num_experts": EXPERTS,
         "num_experts_per_tok": TOP_K,
-        "moe_intermediate_size": EXPERT_FF,
+        "moe_intermediate_size": ff,
         "norm_topk_prob": True,
         "decoder_sparse_step": 1,
         "mlp_only_layers": [],
     }
 
 
-def _weights(vocabulary: int, moe: bool) -> Weights:
+def _weights(vocabulary: int, moe: bool, ff: int) -> Weights:
     random = np.random.default_rng(11)
 
     def matrix(rows: int, columns: int, scale: float = 1.0) -> NDArray[np.float32]:
@@ -73,9 +77,8 @@ def _weights(vocabulary: int, moe: bool) -> Weights:
     for layer in range(LAYERS):
         prefix = f"model.layers.{layer}."
         weights |= {f"{prefix}{name}": value for name, value in _attention(matrix).items()}
-        weights |= {
-            f"{prefix}mlp.{name}": value for name, value in (_mixture if moe else _dense)(matrix).items()
-        }
+        blocks = (_mixture if moe else _dense)(matrix, ff)
+        weights |= {f"{prefix}mlp.{name}": value for name, value in blocks.items()}
     return weights
 
 
@@ -92,7 +95,7 @@ def _attention(matrix: Matrix) -> Weights:
     }
 
 
-def _dense(matrix: Matrix, ff: int = DENSE_FF) -> Weights:
+def _dense(matrix: Matrix, ff: int) -> Weights:
     return {
         "gate_proj.weight": matrix(ff, WIDTH),
         "up_proj.weight": matrix(ff, WIDTH),
@@ -100,10 +103,10 @@ def _dense(matrix: Matrix, ff: int = DENSE_FF) -> Weights:
     }
 
 
-def _mixture(matrix: Matrix) -> Weights:
+def _mixture(matrix: Matrix, ff: int) -> Weights:
     weights = {"gate.weight": matrix(EXPERTS, WIDTH)}
     for expert in range(EXPERTS):
-        weights |= {f"experts.{expert}.{name}": value for name, value in _dense(matrix, EXPERT_FF).items()}
+        weights |= {f"experts.{expert}.{name}": value for name, value in _dense(matrix, ff).items()}
     return weights
 
 

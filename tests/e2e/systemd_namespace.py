@@ -1,7 +1,8 @@
 """A real systemd for a test, in namespaces of its own, which can change nothing of the machine it runs on.
 
-Every mount is read-only to it but for fresh file systems on the folders of WRITABLE, and it knows no units
-but those of BASE and the test's: a distribution's own would set up, and clean up, the machine.
+Every mount is read-only to it but for fresh file systems on the folders of WRITABLE, in which only VISIBLE is
+left, and it knows no units but those of BASE and the test's: a distribution's own would set up, and clean up,
+the machine.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import os
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import AsyncGenerator, Iterator, Mapping
@@ -21,11 +23,13 @@ from breakeven.servers.host import LocalHost
 from breakeven.servers.operations import Completed
 from tests.e2e.command import soon
 
-BOOT_S, ANSWER_S, LIFE_S = 20.0, 5.0, 300
+BOOT_S, ANSWER_S, LIFE_S = 20.0, 5.0, 600
 """LIFE_S ends it where a test was killed."""
 SYSTEMD = Path("/lib/systemd/systemd")
 NEEDED = ("unshare", "nsenter", "mount", "systemctl", "journalctl")
-WRITABLE = ("/run", "/tmp", "/var/tmp", "/etc/systemd/system", "/usr/lib/systemd/system")  # noqa: S108
+WRITABLE = ("/run", "/tmp", "/var/tmp", "/dev/shm", "/etc/systemd/system", "/usr/lib/systemd/system")  # noqa: S108
+VISIBLE = (Path(__file__).parents[2], Path(sys.prefix), Path(sys.base_prefix))
+"""What tests run is there also where it lies below /tmp."""
 _JOURNALD = """[Unit]
 DefaultDependencies=no
 Requires=systemd-journald.socket
@@ -61,8 +65,16 @@ mount --make-rprivate /
 mount --bind /proc/sys /proc/sys
 awk '$5 !~ "^/(proc|sys)(/|$)" || $5 == "/proc/sys" {print $5}' /proc/self/mountinfo |
     while read -r point; do mount -o remount,bind,ro "$point"; done
-files=$1; shift
-for folder in "$@"; do mount -t tmpfs -o mode=755 tmpfs "$folder"; done
+files=$1; visible=$2; shift 2
+for folder in "$@"; do
+    mount -n -t tmpfs -o mode=755 tmpfs /mnt
+    echo "$visible" | grep "^$folder/" | while read -r path; do
+        there=/mnt${path#"$folder"}
+        mkdir -p "$there"
+        mount -n --bind "$path" "$there"
+    done
+    mount -n --move /mnt "$folder"
+done
 mkdir -p /run/log/journal /run/lock
 cp -r "$files"/. /
 container=breakeven-test exec /lib/systemd/systemd --system --unit=test.target
@@ -88,7 +100,7 @@ class NamespaceHost(LocalHost):
     def __init__(self, pid: int) -> None:
         self.pid = pid
         self.root = f"/proc/{pid}/root"
-        self._enter = ("nsenter", "--target", str(pid), "--pid", "--mount", "--uts", "--ipc", "--")
+        self.enter = ("nsenter", "--target", str(pid), "--pid", "--mount", "--uts", "--ipc", "--")
 
     async def run(
         self,
@@ -97,10 +109,10 @@ class NamespaceHost(LocalHost):
         timeout_s: float = 60.0,
         hold_stdin: bool = False,
     ) -> Completed:
-        return await super().run((*self._enter, *argv), stdin, timeout_s, hold_stdin)
+        return await super().run((*self.enter, *argv), stdin, timeout_s, hold_stdin)
 
     def lines(self, argv: tuple[str, ...]) -> AsyncGenerator[str, None]:
-        return super().lines((*self._enter, *argv))
+        return super().lines((*self.enter, *argv))
 
     def read(self, path: str) -> bytes | None:
         return super().read(self.root + path)
@@ -141,7 +153,8 @@ def running_systemd(files: Mapping[str, str | bytes]) -> Iterator[NamespaceHost]
         try:
             yield NamespaceHost(_booted(outer, log))
         finally:
-            os.killpg(outer.pid, signal.SIGKILL)
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(outer.pid, signal.SIGKILL)
             outer.wait(ANSWER_S)
 
 
@@ -183,7 +196,7 @@ def _started(files: Path, log: Path) -> subprocess.Popen[bytes]:
     descriptor = os.open(files, os.O_RDONLY)
     words = ("timeout", "-k", "5", str(LIFE_S), "unshare", "--pid", "--mount", "--uts", "--ipc", "--fork",
              "--mount-proc", "--kill-child", "sh", "-c", _BOOT, "boot", f"/proc/self/fd/{descriptor}",
-             *WRITABLE)  # fmt: skip
+             "\n".join(map(str, VISIBLE)), *WRITABLE)  # fmt: skip
     try:
         with log.open("wb") as output:
             return subprocess.Popen(

@@ -293,8 +293,9 @@ def test_ctrl_c_while_the_engines_start_leaves_no_process(
     words = ("trial", "--model", tiny_model, "--prompts", prompts, "--out", out)
     command = Command(*words)
     assert "saved" not in stopped(command, command.children)
-    again = Command(*words)  # logs alone do not make a folder used
-    stopped(again, again.children, signal.SIGTERM)
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        again = Command(*words)  # logs alone do not make a folder used
+        stopped(again, again.children, number)
 
 
 @pytest.mark.parametrize("event_loop", ["uvloop", "asyncio"])

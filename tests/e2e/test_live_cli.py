@@ -35,9 +35,12 @@ RELOADS_S = {True: 90 * 60.0, False: 30 * 60.0}
 
 
 def machine() -> FakeSystemd:
-    """One with the units of the example."""
+    """One on which the service of the example runs."""
     files = [VLLM / "vllm.service", *sorted((VLLM / "vllm.service.d").iterdir())]
-    return FakeSystemd({f"{UNITS}/{path.relative_to(VLLM)}": path.read_bytes() for path in files})
+    systemd = FakeSystemd({f"{UNITS}/{path.relative_to(VLLM)}": path.read_bytes() for path in files})
+    asyncio.run(systemd.run(("systemctl", "start", "--", "vllm.service")))
+    systemd.commands.clear()
+    return systemd
 
 
 def dry_run(patch: pytest.MonkeyPatch, state: Path, *words: object) -> tuple[str, FakeSystemd]:
@@ -66,7 +69,7 @@ def test_the_readme_shows_lines_of_it():
 def test_a_dry_run_touches_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
     _, systemd = dry_run(monkeypatch, tmp_path, *WORDS)
     assert systemd.files == machine().files
-    assert all(set(argv) & {*READING, "find", "id"} for argv in systemd.commands), systemd.commands
+    assert all(set(argv) & {*READING, "find", "id", "stat"} for argv in systemd.commands), systemd.commands
 
 
 def test_every_tuned_variable_stays_and_no_secret_is_printed(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):

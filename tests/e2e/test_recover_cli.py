@@ -22,7 +22,7 @@ from tests.e2e.command import Done, breakeven
 from tests.e2e.killed_trial import DROPIN, TARGET
 
 ROOT = Path(__file__).parents[2]
-STEPS = 49
+STEPS = 57
 RUNS_CHANGED = 24
 """The step after the restart with the change."""
 SYSTEMCTL = """#!{python}
@@ -48,6 +48,9 @@ elif words[0] == "show":
 elif words[0] != "reset-failed":
     sys.exit(f"unknown command {{words}}")
 """
+JOURNALCTL = """#!{python}
+print('{{"MESSAGE": "INFO:     Application startup complete."}}')
+"""
 
 
 @dataclass(frozen=True)
@@ -68,7 +71,7 @@ class Machine:
         }.items():
             (folder / name).write_text(text)
         (folder / "bin").mkdir()
-        for name, text in {"systemctl": SYSTEMCTL, "journalctl": "#!{python}\n"}.items():
+        for name, text in {"systemctl": SYSTEMCTL, "journalctl": JOURNALCTL}.items():
             program = folder / "bin" / name
             program.write_text(text.format(python=sys.executable))
             program.chmod(0o755)
@@ -94,7 +97,7 @@ class Machine:
             for path in paths
         }
 
-    def trial(self, step: int | None = None, **limits: object) -> subprocess.CompletedProcess[str]:
+    def trial(self, step: int | str | None = None, **limits: object) -> subprocess.CompletedProcess[str]:
         words = [] if step is None else [str(step)]
         return subprocess.run(
             [sys.executable, "-m", "tests.e2e.killed_trial", str(self.folder), self.url, *words],
@@ -204,8 +207,17 @@ def test_a_baseline_that_does_not_answer_stays_pending(cut_off: Machine, url: st
     (journal,) = cut_off.journals
     text = journal.read_text()
     journal.write_text(text.replace(url, "http://127.0.0.1:9"))
+    (cut_off.folder / "bin" / "journalctl").write_text(f"#!{sys.executable}\n")
     cut_off.breakeven("recover", "--start-limit", "1").refused(3, "not put back yet", "nothing answers")
     assert len(cut_off.journals) == 1
+    assert cut_off.service()["running"][1] == b"as it was"
+    assert not (cut_off.folder / "units" / DROPIN).exists()
+
+
+def test_a_key_that_is_gone_stops_only_the_completion(cut_off: Machine):
+    (journal,) = cut_off.journals
+    journal.write_text(journal.read_text().replace('"api_key_env":null', '"api_key_env":"GONE_KEY"'))
+    cut_off.breakeven("recover").refused(3, "not put back yet", "GONE_KEY")
     assert cut_off.service()["running"][1] == b"as it was"
     assert not (cut_off.folder / "units" / DROPIN).exists()
 
@@ -238,3 +250,14 @@ def test_a_disk_that_is_full_before_or_while_it_is_noted(machine: Machine, most_
     assert machine.service() == before
     if most_bytes < 500:
         assert not (machine.folder / "restarts").exists()
+
+
+def test_a_disk_on_which_the_services_own_file_does_not_fit(machine: Machine):
+    """Half of it was written: nothing of it is left, and nothing was restarted."""
+    before = machine.service()
+    ended = machine.trial("full")
+    assert ended.returncode == 1
+    assert "StorageError" in ended.stderr and DROPIN in ended.stderr
+    machine.breakeven("recover").succeeded()
+    assert machine.service() == before
+    assert not (machine.folder / "restarts").exists()

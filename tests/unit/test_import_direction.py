@@ -7,9 +7,20 @@ import pytest
 
 PACKAGE = Path(__file__).parents[2] / "src" / "breakeven"
 ORDER = [
-    *("errors", "units", "interval", "acceptance", "workload", "trace", "client", "latency", "measure"),
-    *("engines", "servers", "drafters", "replay", "compare", "cost", "forecast", "explain", "verdict"),
-    *("trial", "models", "report", "cli", "__init__", "__main__"),
+    *(
+        "errors",
+        "units",
+        "secrets",
+        "interval",
+        "acceptance",
+        "workload",
+        "trace",
+        "client",
+        "latency",
+        "measure",
+    ),
+    *("engines", "servers", "drafters", "replay", "compare", "cost", "forecast", "explain", "diagnose"),
+    *("verdict", "trial", "models", "watch", "report", "cli", "__init__", "__main__"),
 ]
 
 

@@ -82,6 +82,13 @@ def test_one_prompt_speaks_for_itself():
     assert found.outcome == "faster" and "p0 only" in found.reason
 
 
+def test_what_both_sides_checks_say_is_said_once():
+    checks = [(name, False, ("the event loop lagged",)) for name in ("baseline", "candidate")]
+    verdict = judge(compare_traces(run(50), run(60), temperature=0), checks)
+    assert verdict.reason.count("the event loop lagged") == 1 and verdict.next_command is None
+    assert "(baseline and candidate: the event loop lagged)" in verdict.reason
+
+
 def test_a_void_self_check_refuses():
     found = judge(
         compare_traces(run(50), run(60), temperature=0),

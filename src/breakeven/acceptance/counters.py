@@ -6,7 +6,9 @@ not give is None (unknown), and every ratio that needs it is None too: never 0.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import zip_longest
 
 DEFINITIONS = {
     "acceptance_rate": "accepted draft tokens / drafted tokens",
@@ -15,6 +17,8 @@ DEFINITIONS = {
     "draft_share": "steps that drafted / all decode steps",
 }
 
+LEAST_DRAFTS = 100
+"""Before anything is concluded from shares of drafts: one of 100 has a standard error of up to 5 points."""
 MAX_COUNT = 2**53
 """Beyond it a Prometheus value, which is a float, no longer counts by ones; nor does any server get there."""
 
@@ -29,20 +33,22 @@ class SpecCounters:
     """Steps in which at least one token was drafted."""
     drafted_tokens: int | None = None
     accepted_tokens: int | None = None
+    """Also those of a last step that the end of the reply cut off, where the source counts them."""
     accepted_per_position: tuple[int, ...] | None = None
     """accepted_per_position[i] counts drafts of which at least i + 1 tokens were accepted."""
     source: str = ""
     """Where the counts come from, such as `vllm /metrics` or `llama.cpp timings`."""
+    emitted_tokens: int | None = None
+    """Tokens of the decode steps that are in the replies: each request's but its first. Where it is unknown a
+    step is taken to emit one token and those accepted in it."""
 
     def __add__(self, other: SpecCounters) -> SpecCounters:
-        return SpecCounters(
-            steps=_add(self.steps, other.steps),
-            drafts=_add(self.drafts, other.drafts),
-            drafted_tokens=_add(self.drafted_tokens, other.drafted_tokens),
-            accepted_tokens=_add(self.accepted_tokens, other.accepted_tokens),
-            accepted_per_position=_add_positions(self.accepted_per_position, other.accepted_per_position),
-            source=self.source if other.source in self.source else f"{self.source}, {other.source}",
-        )
+        source = self.source if other.source in self.source else f"{self.source}, {other.source}"
+        return _each(self, other, lambda a, b: a + b, source)
+
+    def __sub__(self, earlier: SpecCounters) -> SpecCounters:
+        """What was counted since `earlier`, an earlier state of the same counters (see `fell`)."""
+        return _each(self, earlier, lambda now, before: now - before, self.source)
 
     @property
     def acceptance_rate(self) -> float | None:
@@ -55,7 +61,8 @@ class SpecCounters:
 
     @property
     def tokens_per_step(self) -> float | None:
-        """Every decode step emits one token of the target's own and those accepted in it."""
+        if self.emitted_tokens is not None:
+            return _ratio(self.emitted_tokens, self.steps)
         per_step = _ratio(self.accepted_tokens, self.steps)
         return None if per_step is None else 1 + per_step
 
@@ -65,21 +72,37 @@ class SpecCounters:
 
 
 def possible(counters: SpecCounters) -> SpecCounters | None:
-    """The counts, or None where they contradict themselves: more tokens accepted than were drafted."""
+    """The counts, or None where they contradict themselves: more tokens accepted than were drafted, or more
+    drafts accepted to some position than there were."""
     drafted, accepted = counters.drafted_tokens, counters.accepted_tokens
-    return None if drafted is not None and accepted is not None and accepted > drafted else counters
+    drafts, reached = counters.drafts, max(counters.accepted_per_position or (0,))
+    too_many = drafted is not None and accepted is not None and accepted > drafted
+    return None if too_many or (drafts is not None and reached > drafts) else counters
 
 
-def _add(a: int | None, b: int | None) -> int | None:
-    return None if a is None or b is None else a + b
+def fell(earlier: SpecCounters, later: SpecCounters) -> bool:
+    """Whether any count is lower than it was: no counter falls while its server runs (sglang#29329)."""
+    change = later - earlier
+    counts = (*(getattr(change, name) for name in COUNTS), *(change.accepted_per_position or ()))
+    return any(count is not None and count < 0 for count in counts)
 
 
-def _add_positions(a: tuple[int, ...] | None, b: tuple[int, ...] | None) -> tuple[int, ...] | None:
-    if a is None or b is None:
-        return None
-    length = max(len(a), len(b))
-    padded = (values + (0,) * (length - len(values)) for values in (a, b))
-    return tuple(sum(pair) for pair in zip(*padded, strict=True))
+COUNTS = ("steps", "drafts", "drafted_tokens", "accepted_tokens", "emitted_tokens")
+"""The fields that are one number."""
+
+
+def _each(a: SpecCounters, b: SpecCounters, join: Callable[[int, int], int], source: str) -> SpecCounters:
+    """Count by count; one that either side does not know is unknown."""
+    counts = {name: _both(getattr(a, name), getattr(b, name), join) for name in COUNTS}
+    positions = None
+    if a.accepted_per_position is not None and b.accepted_per_position is not None:
+        pairs = zip_longest(a.accepted_per_position, b.accepted_per_position, fillvalue=0)
+        positions = tuple(join(*pair) for pair in pairs)
+    return SpecCounters(**counts, accepted_per_position=positions, source=source)
+
+
+def _both(a: int | None, b: int | None, join: Callable[[int, int], int]) -> int | None:
+    return None if a is None or b is None else join(a, b)
 
 
 def _ratio(numerator: int | None, denominator: int | None) -> float | None:

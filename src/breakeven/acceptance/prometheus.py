@@ -1,81 +1,83 @@
-"""Speculation counters out of a Prometheus page, and what happened between two readings of it."""
+"""A server's /metrics page → Page, and what was counted between two readings of it."""
 
 from __future__ import annotations
 
-from collections import defaultdict
+import re
+from dataclasses import replace
 
-from prometheus_client.parser import text_string_to_metric_families
+from breakeven.acceptance import load
+from breakeven.acceptance.combine import total
+from breakeven.acceptance.counters import SpecCounters, fell, possible
+from breakeven.acceptance.exposition import parse
+from breakeven.acceptance.load import Load
+from breakeven.acceptance.page import Page
+from breakeven.acceptance.pages import llamacpp, sglang, tensorrt, tgi, vllm
+from breakeven.acceptance.pages.ranks import TOO_MANY, are_too_many
 
-from breakeven.acceptance.counters import MAX_COUNT, SpecCounters, possible
-
-ENGINE_NAMES = {"vllm": "vLLM /metrics", "llamacpp": "llama.cpp /metrics"}
-MAX_WINDOW = 4096
-"""A draft position beyond any engine's window is not counted: a page that names one is not to be trusted."""
-_PREFIX = "spec_decode_num_"
+_PAGES = (vllm, sglang, llamacpp, tensorrt, tgi)
+SOURCES: dict[str, str] = {page.ENGINE: page.SOURCE for page in _PAGES}
+"""Source of the counts of a page, by engine."""
+_STARTED = re.compile(r"^process_start_time_seconds(?:\{[^}\n]{0,1000}\})? (\S{1,100})", re.MULTILINE)
 
 
-def read_counters(page: str) -> SpecCounters | None:
-    """Lifetime counters of a vLLM or llama.cpp server, summed over its engines and ranks.
+def read_page(text: str) -> Page | None:
+    """What a page says of speculation and of the server's load; None where it is of no engine that is known.
 
-    None where the page holds no speculation counters (a baseline of vLLM has none) or is no such page. Only
-    the lines that name them are parsed: a whole page, which may be megabytes, would hold up the event loop.
-    Steps are unknown here: neither engine counts the decode steps of its requests.
+    Never raises. Counts are summed over engines and data-parallel ranks. Only the lines that matter are taken
+    apart: a whole page, which may be megabytes, would hold up the event loop.
     """
-    lines = "".join(line + "\n" for line in page.split("\n") if _PREFIX in line)
-    try:
-        families = list(text_string_to_metric_families(lines))
-    except ValueError:
+    if text[:100].lstrip().startswith("["):
+        return tensorrt.read_iterations(text)
+    for engine in _PAGES:
+        if f"\n{engine.PREFIX}" in text or text.startswith(engine.PREFIX):
+            samples = parse(text, engine.PREFIX, engine.NAMES)
+            if are_too_many(samples):
+                return Page(engine.ENGINE, SpecCounters(source=engine.SOURCE), Load(), notes=(TOO_MANY,))
+            page: Page = engine.read(samples)
+            return replace(page, started=started(text))
+    return None
+
+
+def started(text: str) -> str | None:
+    """When the process behind a page started, by its own clock, as it writes it; None where it does not."""
+    match = _STARTED.search(text)
+    return match.group(1) if match else None
+
+
+def between(before: Page | None, after: Page | None) -> SpecCounters | None:
+    """What was counted from `before` to `after`; None where either counts nothing, or after a reset (see
+    `is_reset`): no negative count is ever returned. Of several ranks, those that both pages know.
+
+    Lifetime counts and ratios of what went before do not enter (sglang#16694).
+    """
+    if (
+        before is None
+        or after is None
+        or before.spec is None
+        or after.spec is None
+        or is_reset(before, after)
+    ):
         return None
-    engine = None
-    totals: dict[str, int] = defaultdict(int)
-    positions: dict[int, int] = defaultdict(int)
-    for family in families:
-        prefix, _, name = family.name.partition(":")
-        if prefix not in ENGINE_NAMES or not name.startswith(_PREFIX):
-            continue
-        engine = prefix
-        for sample in family.samples:
-            if sample.name.endswith("_created"):
-                continue
-            if not 0 <= sample.value < MAX_COUNT:
-                return None
-            value = int(sample.value)
-            position = sample.labels.get("position")
-            if position is None:
-                totals[name.removeprefix(_PREFIX).removesuffix("_total")] += value
-            elif position.isdecimal() and int(position) < MAX_WINDOW:
-                positions[int(position)] += value
-    if engine is None:
-        return None
-    return SpecCounters(
-        drafts=totals.get("drafts"),
-        drafted_tokens=totals.get("draft_tokens"),
-        accepted_tokens=totals.get("accepted_tokens"),
-        accepted_per_position=tuple(positions[i] for i in range(max(positions, default=-1) + 1)),
-        source=ENGINE_NAMES[engine],
+    ranks = before.by_rank.keys() & after.by_rank.keys()
+    counted = total(_since(before.by_rank[rank], after.by_rank[rank]) for rank in ranks)
+    return None if counted is None else possible(counted)
+
+
+def is_reset(before: Page, after: Page) -> bool:
+    """Whether the server started anew between the pages: it says so, or a count fell or is gone."""
+    if before.engine != after.engine or (before.by_rank and after.spec is None):
+        return True
+    if before.started is not None and after.started is not None and before.started != after.started:
+        return True
+    ranks = before.by_rank.keys() & after.by_rank.keys()
+    return load.fell(before.load, after.load) or any(
+        fell(before.by_rank[rank], after.by_rank[rank]) for rank in ranks
     )
 
 
-def between(before: SpecCounters | None, after: SpecCounters | None) -> SpecCounters | None:
-    """What was counted from `before` to `after`; None when either is missing or the server restarted between.
-
-    Counters only rise, so one that fell is a reset (sglang#29329): no negative count is ever returned.
-    """
-    if before is None or after is None:
-        return None
-    drafts = _rise(before.drafts, after.drafts)
-    drafted = _rise(before.drafted_tokens, after.drafted_tokens)
-    accepted = _rise(before.accepted_tokens, after.accepted_tokens)
-    if drafts is None or drafted is None or accepted is None:
-        return None
-    old = before.accepted_per_position or ()
-    new = after.accepted_per_position or ()
-    padded = old + (0,) * (len(new) - len(old))
-    positions = tuple(b - a for a, b in zip(padded, new, strict=False))
-    if len(new) < len(old) or any(n < 0 for n in positions):
-        return None
-    return possible(SpecCounters(None, drafts, drafted, accepted, positions, after.source))
-
-
-def _rise(before: int | None, after: int | None) -> int | None:
-    return None if before is None or after is None or after < before else after - before
+def _since(before: SpecCounters, after: SpecCounters) -> SpecCounters:
+    """Steps never fewer than drafts: a step whose request was cancelled may be counted as a draft only."""
+    part = after - before
+    if part.steps is None or part.drafts is None:
+        return part
+    return replace(part, steps=max(part.steps, part.drafts))

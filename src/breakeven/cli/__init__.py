@@ -8,6 +8,7 @@ import io
 import os
 import signal
 import sys
+from contextlib import suppress
 from pathlib import Path
 from types import FrameType
 from typing import NoReturn
@@ -17,6 +18,7 @@ import orjson
 
 from breakeven.cli.calibrate import calibrate_verb
 from breakeven.cli.compare import compare
+from breakeven.cli.diagnose import diagnose
 from breakeven.cli.drafters import drafters
 from breakeven.cli.engine import engine
 from breakeven.cli.explain import explain
@@ -28,6 +30,7 @@ from breakeven.cli.reminder import remind
 from breakeven.cli.replay import replay
 from breakeven.cli.show import show
 from breakeven.cli.trial import trial
+from breakeven.cli.watch import watch
 from breakeven.errors import BreakevenError, StorageError, UsageError
 from breakeven.report.text import clean, encodable
 
@@ -57,6 +60,8 @@ for verb in (
     trial,
     compare,
     explain,
+    diagnose,
+    watch,
     show,
     drafters,
     engine,
@@ -68,7 +73,7 @@ for verb in (
 
 def main() -> None:
     """Entry point of the `breakeven` command; turns every expected error into one line and an exit code."""
-    _heed_sigterm()
+    _heed_signals()
     _write_whole()
     if "recover" not in sys.argv[1:2]:
         remind()
@@ -107,8 +112,9 @@ def _fail_unwritten(error: OSError) -> NoReturn:
     os._exit(UNREAD if error.errno == errno.EPIPE else StorageError.exit_code)
 
 
-def _heed_sigterm() -> None:
-    """SIGTERM saves and puts back what Ctrl-C does, also where a shell has Ctrl-C ignored: in the background.
+def _heed_signals() -> None:
+    """SIGTERM, and SIGHUP unless nohup has it ignored, save and put back what Ctrl-C does, also where a shell
+    has Ctrl-C ignored: in the background.
 
     There SIGINT stays without effect, but gets the handler that asyncio replaces by one that ends its tasks.
     """
@@ -116,6 +122,8 @@ def _heed_sigterm() -> None:
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         signal.signal(signal.SIGINT, signal.default_int_handler)
     signal.signal(signal.SIGTERM, _as_ctrl_c)
+    if signal.getsignal(signal.SIGHUP) is signal.SIG_DFL:
+        signal.signal(signal.SIGHUP, _as_ctrl_c)
 
 
 def _write_whole() -> None:
@@ -161,5 +169,6 @@ def _see_help(error: click.UsageError) -> str:
 def _fail(message: str, exit_code: int) -> NoReturn:
     if "--json" in sys.argv[1:]:
         sys.stdout.write(orjson.dumps({"error": encodable(message), "exit_code": exit_code}).decode() + "\n")
-    click.echo(f"breakeven: {clean(message)}", err=True)
+    with suppress(OSError):  # of a terminal that was closed
+        click.echo(f"breakeven: {clean(message)}", err=True)
     sys.exit(exit_code)

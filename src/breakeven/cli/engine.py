@@ -95,7 +95,7 @@ def _answer(
         "engine": known.name,
         "flags": known.line(config, version),
         "words": list(known.flags(config, version)),
-        "files": known.files((), config),
+        "files": known.files((), config, version),
         "warnings": list(known.warnings(config, (), version)),
     }
 
@@ -123,7 +123,7 @@ def _read(
         "address": {"host": address.host, "port": address.port},
         "without": _shown(known.without(argv)),
         "with": _shown(known.with_speculation(argv, chosen, version)) if chosen else None,
-        "files": {**known.files(argv, None), **(known.files(argv, chosen) if chosen else {})},
+        "files": {**known.files(argv, None), **(known.files(argv, chosen, version) if chosen else {})},
         "warnings": [*([elsewhere] if elsewhere else []), *warnings, *_hidden(argv)],
         "absent": _absent(on, chosen),
     }

@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from breakeven.cli import options
-from breakeven.cli.live_options import START_LIMIT_S, candidates, plan_file
+from breakeven.cli.live_options import candidates, plan_file
 from breakeven.cli.live_outlook import cost_values, outlooks
-from breakeven.cli.live_service import find_service, warnings_of
+from breakeven.cli.live_service import find_service
+from breakeven.cli.live_words import forecast_words, restart_words
 from breakeven.cli.output import stderr, stdout
 from breakeven.client.loop import session
 from breakeven.errors import ServerError, UsageError
 from breakeven.report.terminal import say
 from breakeven.report.text import clean, line
-from breakeven.units import change, duration
+from breakeven.servers.lifecycle import START_LIMIT_S
+from breakeven.servers.occupied import occupied
+from breakeven.units import change
 
 if TYPE_CHECKING:
     from breakeven.trace.run import Run
@@ -34,8 +39,6 @@ BEFORE = """
 Before a candidate's restart: the baseline's replies are replayed with its drafter, what came out is shown
 beside the change, and you are asked whether to go on (--yes: you are not)
 """
-RESTARTS = {"AB": (1, 1), "ABA": (1, 1), "ABBA": (2, 1)}
-"""Of the candidate and of the baseline, by the order."""
 
 
 def live(values: Mapping[str, Any], trial: TrialPlan) -> int:
@@ -43,12 +46,14 @@ def live(values: Mapping[str, Any], trial: TrialPlan) -> int:
     plan, command = _plan(values, trial), _command(values)
     _check_cost(values)
     out = options.new_run_dir("trial", values["out"])
+    wake_sudo(values)
     with session() as loop:
         service = loop.run(find_service(values, command, plan.candidates, out / "server.log"))
         try:
             if values["dry_run"]:
-                return _dry_run(service, plan, values)
-            with options.keeping(out / "baseline", f"breakeven show {out / 'baseline'}"):
+                return _dry_run(loop, service, plan, values)
+            shown = f"breakeven show {out / 'baseline'}"
+            with occupied(service.found.target), options.keeping(out / "baseline", shown):
                 tried = _trial(loop, service, plan, values, out)
         finally:
             loop.run(_end(service))
@@ -94,10 +99,10 @@ def _check_cost(values: Mapping[str, Any]) -> None:
     choose_cost(given)
 
 
-def _dry_run(service: Service, plan: LivePlan, values: Mapping[str, Any]) -> int:
+def _dry_run(loop: asyncio.Runner, service: Service, plan: LivePlan, values: Mapping[str, Any]) -> int:
     from breakeven.trial.live import dry_run
 
-    would = dry_run(service, plan) + BEFORE
+    would = dry_run(service, plan, loop.run(service.lifecycle.state())) + BEFORE
     if values["as_json"]:
         options.print_json({"server": service.found.target, "dry_run": would.splitlines()})
     else:
@@ -121,7 +126,6 @@ def _trial(
     from breakeven.trial.outlook import Tried, by_promise
 
     _refuse_taken(service)
-    loop.run(service.lifecycle.check_rights())
     with LiveWatch() as watch:
         baseline = loop.run(measure_baseline(service, plan, out, watch))
     calibration = _calibrate(loop, service, values, out) if values["calibrate"] else None
@@ -134,6 +138,7 @@ def _trial(
             say(stderr(), f"{outlook.candidate.describe()} is not tried: {line(skipped, 500)}")
             tried.append(Tried(outlook, skipped=skipped))
             continue
+        wake_sudo(values)
         with LiveWatch() as watch:
             going = try_candidate(service, plan, outlook.candidate, folder, watch, baseline.path)
             tried.append(Tried(outlook, loop.run(going)))
@@ -160,11 +165,23 @@ def _calibrate(loop: asyncio.Runner, service: Service, values: Mapping[str, Any]
 
 
 def _say_beside(service: Service, plan: LivePlan, baseline: Run, basis: str, doubts: Sequence[str]) -> None:
-    warnings = warnings_of(service, plan.candidates, baseline.meta.server.version)
+    warnings = service.warnings(plan.candidates, baseline.meta.server.version)
     if basis:
         say(stderr(), line(basis, 1000))
-    for words in dict.fromkeys((*warnings, *doubts)):
+    for words in dict.fromkeys((*warnings, *_counted(service, baseline), *doubts)):
         say(stderr(), f"! {line(words, 1000)}", "yellow")
+
+
+def _counted(service: Service, baseline: Run) -> tuple[str, ...]:
+    """Speculation that its counters tell of, and its command line does not."""
+    from breakeven.forecast.anchor import speculated
+
+    if service.speculation is not None or not speculated(baseline):
+        return ()
+    return (
+        "it speculated while it was measured, by its counters, though its command line does not say so: the "
+        "trial compares with that, not with no speculation",
+    )
 
 
 def _skips(outlook: Outlook, tried: Sequence[Tried], values: Mapping[str, Any]) -> str | None:
@@ -195,7 +212,12 @@ def _declines(
             f"nobody can be asked here, and nothing was restarted: type --yes to go on; the baseline is "
             f"kept in {baseline.path}"
         )
-    return None if click.confirm(question, err=True) else "you said no"
+    try:
+        return None if click.confirm(question, err=True) else "you said no"
+    except click.Abort as abort:
+        what = outlook.candidate.describe()
+        abort.add_note(f"nothing was restarted for {what}; the baseline is kept in {baseline.path}")
+        raise
 
 
 def can_ask() -> bool:
@@ -203,32 +225,16 @@ def can_ask() -> bool:
     return sys.stdin.isatty()
 
 
-def forecast_words(outlook: Outlook) -> str:
-    """`ngram, k 5: forecast 0.96 [0.93, 0.99]`."""
-    speedup = outlook.speedup
-    if speedup is None:
-        return f"{outlook.candidate.describe()}: no speedup was forecast"
-    said = f"forecast {speedup.estimate:.2f} [{speedup.low:.2f}, {speedup.high:.2f}]"
-    return f"{outlook.candidate.describe()}: {said}"
+def wake_sudo(values: Mapping[str, Any]) -> None:
+    """Let it ask for the password now, where somebody can answer: afterwards nobody may be there, and each
+    look at the server keeps it awake."""
+    from breakeven.servers.sudo_host import SUDO
 
-
-def restart_words(service: Service, plan: LivePlan) -> str:
-    """`restarts cost about 2 h 00 min, as last time (1 h 30 min with it, 30 min back)`."""
-    from breakeven.servers.start_times import last_start_s
-
-    with_it, back = RESTARTS[plan.order]
-    candidate_s, baseline_s = (last_start_s(service.found.target, changed) for changed in (True, False))
-    if candidate_s is None and baseline_s is None:
-        limit = duration(plan.start_limit_s)
-        return f"{with_it + back} restarts, of which none was timed yet (each may take {limit})"
-    if candidate_s is None or baseline_s is None:
-        known, which = (baseline_s, "without it") if candidate_s is None else (candidate_s, "with it")
-        return f"{with_it + back} restarts: one {which} took {duration(known)} last time"
-    sum_s = with_it * candidate_s + back * baseline_s
-    return (
-        f"restarts cost about {duration(sum_s)}, as last time ({duration(candidate_s)} with it, "
-        f"{duration(baseline_s)} back)"
-    )
+    if not (values["sudo"] and can_ask()):
+        return
+    with suppress(OSError):
+        if subprocess.run((*SUDO, "id", "-u"), capture_output=True, check=False).returncode:
+            subprocess.run(("sudo", "-v"), check=False)
 
 
 def _conclude(tried: Sequence[Tried], service: Service, values: Mapping[str, Any], out: Path) -> int:

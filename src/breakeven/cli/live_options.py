@@ -13,9 +13,9 @@ from breakeven.cli.engine import setting_given
 from breakeven.cli.record import refuse
 from breakeven.engines.speculation import LEARNED_METHODS, LOOKUP_METHODS, SpeculationConfig
 from breakeven.errors import UsageError
+from breakeven.servers.lifecycle import START_LIMIT_S
 from breakeven.trial.plan_file import PlanFile, read_plan_file
 
-START_LIMIT_S = 7200.0
 ORDER = "breakeven.order"
 PLAN = "breakeven.plan"
 OF_CANDIDATE = ("method", "k", "min_n", "max_n", "draft", "setting")

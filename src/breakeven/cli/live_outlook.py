@@ -51,7 +51,7 @@ def outlooks(
     from breakeven.forecast.anchor import speculated
     from breakeven.trial.outlook import Outlook
 
-    if service.dialect.speculation(service.found.argv) is not None or speculated(baseline):
+    if service.speculation is not None or speculated(baseline):
         words = "no forecast: the service speculates already, and a forecast is against none"
         return [Outlook(one, None, words) for one in plan.candidates], "", ()
     given = cost_values(values, calibration)
@@ -80,7 +80,7 @@ def _cost(given: Mapping[str, Any], baseline: Run) -> ChosenCost:
 
 
 def _setting(service: Service, candidate: SpeculationConfig) -> Setting | None:
-    from breakeven.trial.drafter_of import drafter_of
+    from breakeven.replay.drafter_of import drafter_of
 
     return drafter_of(service.dialect.name, candidate)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,6 +21,12 @@ if TYPE_CHECKING:
 INSIDE = ("docker", "compose", "kubernetes")
 """Kinds whose ports and files are those of a container."""
 TLS = ("--ssl-certfile", "--ssl-cert-file", "--ssl-keyfile", "--ssl-key-file")
+UNPRIVILEGED = {
+    "systemd-user": "a service of your own systemd, which is not the one of root",
+    "process": "started by breakeven itself",
+    "attached": "restarted by somebody else",
+}
+"""Kinds that nothing is done to as root, and what they are instead."""
 SYSTEMD = {"systemd": False, "systemd-user": True}
 """By whether the unit is a user's."""
 
@@ -43,7 +50,7 @@ async def find_service(
 
     host = host_of(values["sudo"])
     lifecycle = _lifecycle(values, command, host, log_path)
-    found = await lifecycle.inspect()
+    found = await _looked_at(lifecycle, values["server"])
     dialect = await _dialect(values, lifecycle.kind, found, host)
     service = Service(
         lifecycle,
@@ -57,8 +64,20 @@ async def find_service(
         options.timeouts(values),
     )
     for candidate in candidates:
-        _refuse(service, candidate)
+        _refuse(service, candidate, bool(values["keep_if"]))
     return service
+
+
+async def _looked_at(lifecycle: Lifecycle, target: str) -> Found:
+    """Raises UsageError for what cannot be changed; where that is the change of a trial that runs, of it."""
+    from breakeven.servers.occupied import refuse_occupied
+    from breakeven.servers.targets import full_name
+
+    try:
+        return await lifecycle.inspect()
+    except UsageError:
+        refuse_occupied(full_name(target))
+        raise
 
 
 def _place(kind: str, found: Found) -> dict[str, str | None]:
@@ -73,6 +92,8 @@ def _lifecycle(values: Mapping[str, Any], command: Sequence[str], host: Host, lo
 
     target: str = values["server"]
     kind, _, place = target.partition(":")
+    if values["sudo"] and kind in UNPRIVILEGED:
+        raise UsageError(f"{target} is {UNPRIVILEGED[kind]}: leave out --sudo")
     if values["as_new_unit"]:
         from breakeven.servers.systemd.second_unit import SecondUnit
 
@@ -97,11 +118,23 @@ async def _dialect(values: Mapping[str, Any], kind: str, found: Found, host: Hos
     from breakeven.engines.dialects import dialect, dialect_of
 
     if found.argv:
-        return dialect_of(found.argv, _reader(kind, host))
+        return _with_folder(dialect_of(found.argv, _reader(kind, host, found)), found.target)
     engine = await _engine_at(options.endpoint(values, values["server"].partition(":")[2]))
     if engine is None:
         raise UsageError(f"{found.target} does not say which engine it is: type its command line behind --")
-    return dialect(engine, _reader(kind, host))
+    return dialect(engine, _reader(kind, host, found))
+
+
+def _with_folder(dialect: Dialect, target: str) -> Dialect:
+    """Where an engine's files are to lie: as long as the change itself, and by a path that does not depend on
+    the folder that the server runs in."""
+    from breakeven.engines.trtllm import Trtllm
+
+    if isinstance(dialect, Trtllm):
+        own = os.environ.get("XDG_RUNTIME_DIR") or f"/run/user/{os.getuid()}"
+        places = {"systemd": "/run/breakeven", "systemd-user": f"{own}/breakeven"}
+        dialect.folder = places.get(target.partition(":")[0], str(Path.cwd()))
+    return dialect
 
 
 async def _engine_at(endpoint: Endpoint) -> str | None:
@@ -112,11 +145,12 @@ async def _engine_at(endpoint: Endpoint) -> str | None:
         return (await identify(pool, endpoint)).engine
 
 
-def _reader(kind: str, host: Host) -> Reader:
-    """Of configuration files that its command line names, where they can be reached."""
+def _reader(kind: str, host: Host, found: Found) -> Reader:
+    """Of configuration files that its command line names, where they can be reached; relative paths are those
+    of its own folder."""
 
     def read(path: str) -> str | None:
-        data = None if kind in (*INSIDE, "attached") else host.read(path)
+        data = None if kind in (*INSIDE, "attached") else host.read(found.path(path))
         return None if data is None else data.decode("utf-8", "replace")
 
     return read
@@ -146,32 +180,15 @@ def _url(kind: str, found: Found, dialect: Dialect) -> str:
     return f"http://{f'[{host}]' if ':' in host else host}:{address.port}"
 
 
-def _refuse(service: Service, candidate: SpeculationConfig) -> None:
+def _refuse(service: Service, candidate: SpeculationConfig, is_kept: bool) -> None:
     """Raises UsageError for a candidate that this service cannot be started with."""
     argv = service.candidate_argv(candidate, None)
-    on = service.dialect.speculation(service.found.argv)
-    if candidate == on or argv == service.found.argv:
+    if candidate == service.speculation or argv == service.found.argv:
         raise UsageError(
             f"{service.found.target} runs with {candidate.describe()} already: type another candidate"
         )
-    if service.dialect.files(service.found.argv, candidate) and service.lifecycle.kind in (
-        *INSIDE,
-        "attached",
-    ):
+    if is_kept and service.dialect.files(service.found.argv, candidate):
         raise UsageError(
-            f"{service.dialect.title} takes speculation from a file, which cannot be put where "
-            f"{service.found.target} reads it: mount one yourself, and compare two URLs"
+            f"{service.dialect.title} takes speculation from a file of ours that a reboot takes away: leave "
+            "out --keep-if, and write it into the file of your own once you know that it pays"
         )
-
-
-def warnings_of(service: Service, candidates: Sequence[SpeculationConfig], version: str | None) -> list[str]:
-    """All that a human should know before a restart, each once."""
-    found = [*service.found.warnings]
-    on = service.dialect.speculation(service.found.argv)
-    if on is not None:
-        found.append(
-            f"it speculates already ({on.describe()}): the trial compares with that, not with no speculation"
-        )
-    for candidate in candidates:
-        found += service.dialect.warnings(candidate, service.found.argv, version)
-    return list(dict.fromkeys(found))

@@ -8,7 +8,7 @@ from types import TracebackType
 from breakeven.cli.output import stderr
 from breakeven.report.progress import Ticker, progress
 from breakeven.report.terminal import say
-from breakeven.report.text import line
+from breakeven.report.text import lines
 from breakeven.servers.readiness import Progress
 from breakeven.trace.records import RequestTrace
 from breakeven.trial.live import Watch
@@ -38,10 +38,10 @@ class LiveWatch(Watch):
         if self._ticker is not None:
             self._ticker.advance(note=f"{side} {trace.id}")
 
-    def said(self, line_: str) -> None:
+    def said(self, line: str) -> None:
         self._bar.close()
         self._ticker = None
-        say(stderr(), line(line_, 1000))
+        say(stderr(), lines(line, 1000))
 
     def __enter__(self) -> LiveWatch:
         return self

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
+from dataclasses import asdict, replace
 from pathlib import Path
+from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from breakeven.cli.options import json_option, print_json
 from breakeven.errors import BreakevenError, UsageError
+from breakeven.servers.lifecycle import START_LIMIT_S
 
 if TYPE_CHECKING:
     from breakeven.client.endpoint import Endpoint
@@ -18,8 +22,6 @@ if TYPE_CHECKING:
     from breakeven.servers.readiness import Progress
     from breakeven.servers.recovery import Pending
     from breakeven.servers.undo_record import UndoRecord, Verification
-
-START_LIMIT_S = 7200.0
 
 
 @click.command()
@@ -31,7 +33,7 @@ START_LIMIT_S = 7200.0
     type=click.FloatRange(min=0, min_open=True),
     default=START_LIMIT_S,
     show_default=True,
-    help="Seconds that a restarted server has to answer in.",
+    help="Seconds that a restarted server has to answer in, and in which what fails is tried again.",
 )
 @click.option(
     "--forget", is_flag=True, help="Put nothing back: it was put right by hand. Takes an ID or target."
@@ -43,7 +45,8 @@ def recover(
     """Put back what a trial changed that was cut off: killed, or by a reboot or a power cut.
 
     Undoes in reverse order what the trial's journal says was begun, restarts the server where it may run
-    with the change, and waits for a real completion. Can be interrupted and run again.
+    with the change, and waits for a real completion. Neither Ctrl-C nor a closed terminal ends it half-way;
+    killed, it can be run again.
 
     \b
     breakeven recover
@@ -63,7 +66,7 @@ def recover(
     if as_json:
         print_json({"recovered": told})
     elif not told:
-        click.echo("nothing is to be put back")
+        _show((), as_json=False)
     problems = [entry["problem"] for entry in told if entry["problem"]]
     if problems:
         raise BreakevenError("; ".join(problems))
@@ -75,10 +78,13 @@ def _chosen(found: tuple[Pending, ...], names: tuple[str, ...]) -> tuple[Pending
 
     if not names:
         return tuple(f for f in found if f.record is None or f.record.node == platform.node())
+    from breakeven.servers.occupied import refuse_occupied
+
     known = {name: look for look in found for name in _names(look)}
     chosen = {}
     for name in names:
         if name not in known:
+            refuse_occupied(name)
             listed = ", ".join(sorted({_names(look)[-1] for look in found})) or "nothing is to be put back"
             raise UsageError(f"there is no cut-off trial on {name!r}: {listed}")
         chosen[known[name].path] = known[name]
@@ -90,13 +96,19 @@ def _names(look: Pending) -> tuple[str, ...]:
 
 
 def _show(found: tuple[Pending, ...], as_json: bool) -> None:
+    from breakeven.servers.occupied import all_running
+
+    running = all_running()
     if as_json:
-        print_json({"pending": [_as_dict(look) for look in found]})
+        pending = [_as_dict(look) for look in found]
+        print_json({"pending": pending, "running": [asdict(trial) for trial in running]})
         return
     for look in found:
         click.echo(_line(look))
         for begun in look.record.begun if look.record else ():
             click.echo(f"  {_describe(begun.operation)}")
+    for trial in running:
+        click.echo(trial.describe())
     if not found:
         click.echo("nothing is to be put back")
 
@@ -140,7 +152,7 @@ def _one(look: Pending, start_limit_s: float, forget: bool) -> dict[str, Any]:
     except BreakevenError as error:
         problem = f"{_names(look)[-1]} is not put back yet: {error}"
     else:
-        click.echo(f"{_names(look)[-1]} is {'forgotten' if forget else 'as it was found'}", err=True)
+        _say(f"{_names(look)[-1]} is {'forgotten' if forget else 'as it was found'}")
     return {"id": look.path.stem, "target": _names(look)[-1], "problem": problem}
 
 
@@ -155,35 +167,42 @@ def _forget(path: Path) -> None:
 
 
 async def _recover(path: Path, start_limit_s: float) -> None:
-    """Raises what putting back raises; the journal stays then."""
+    """Raises what putting back raises; the journal stays then. Ctrl-C, SIGTERM and SIGHUP do not end it, and
+    are raised afterwards."""
     from breakeven.servers.host import LocalHost
     from breakeven.servers.recovery import put_back
     from breakeven.servers.sudo_host import SudoHost
     from breakeven.servers.targets import TargetOptions, lifecycle_of
     from breakeven.servers.undo_journal import UndoJournal
+    from breakeven.trial.live_interrupts import heeded, undisturbed
 
-    async def verify(verification: Verification, lifecycle: Lifecycle) -> None:
-        await _verify(journal.record, _endpoint(verification), lifecycle, start_limit_s)
+    began = monotonic()
 
-    with UndoJournal.adopt(path) as journal:
+    async def verify(verification: Verification, lifecycle: Lifecycle, is_restarted: bool) -> None:
+        since = began if is_restarted and lifecycle.kind != "attached" else None
+        await _verify(journal.record, _with_key(verification), lifecycle, start_limit_s, since)
+
+    with UndoJournal.adopt(path) as journal, heeded(_say):
         record = journal.record
         host = SudoHost() if record.options.get("sudo") else LocalHost()
         lifecycle = None
         if record.verify is not None:
             options = TargetOptions(
-                endpoint=_endpoint(record.verify),
+                endpoint=_endpoint(record.verify) if record.kind == "attached" else None,
                 container=record.options.get("container"),
                 context=record.options.get("context"),
             )
             lifecycle = lifecycle_of(record.target, host, options)
-        await put_back(journal, host, lifecycle, verify, _say)
+        await undisturbed(put_back(journal, host, lifecycle, verify, _say, start_limit_s), _say)
 
 
-async def _verify(record: UndoRecord, endpoint: Endpoint, lifecycle: Lifecycle, limit_s: float) -> None:
+async def _verify(
+    record: UndoRecord, endpoint: Endpoint, lifecycle: Lifecycle, limit_s: float, began: float | None
+) -> None:
     from breakeven.servers.readiness import Wanted, wait_until_ready
     from breakeven.servers.start_times import last_start_s
 
-    wanted = Wanted(endpoint, limit_s, usual_s=last_start_s(record.target, False))
+    wanted = Wanted(endpoint, limit_s, usual_s=last_start_s(record.target, False), is_returning=True)
     told: list[str] = []
 
     def watch(progress: Progress) -> None:
@@ -192,7 +211,8 @@ async def _verify(record: UndoRecord, endpoint: Endpoint, lifecycle: Lifecycle, 
             told.append(phase)
             _say(progress.describe())
 
-    await wait_until_ready(lifecycle, _dialect(tuple(record.found["argv"])), wanted, watch=watch)
+    dialect = _dialect(tuple(record.found["argv"]))
+    await wait_until_ready(lifecycle, dialect, wanted, began=began, watch=watch)
 
 
 def _dialect(argv: tuple[str, ...]) -> Dialect:
@@ -206,19 +226,28 @@ def _dialect(argv: tuple[str, ...]) -> Dialect:
         return Vllm()
 
 
+def _with_key(verification: Verification) -> Endpoint:
+    """Raises UsageError where its key is gone: that is no reason not to put back what can be."""
+    from breakeven.client.endpoint import ApiKey
+
+    key = ApiKey.from_env_or_file(verification.api_key_env, verification.api_key_file)
+    return replace(_endpoint(verification), api_key=key)
+
+
 def _endpoint(verification: Verification) -> Endpoint:
-    """Raises UsageError where its key is gone."""
-    from breakeven.client.endpoint import ApiKey, Endpoint
+    """Without its key."""
+    from breakeven.client.endpoint import Endpoint
 
     return Endpoint(
         verification.url,
         api="completions" if verification.api == "completions" else "chat",
         model=verification.model,
-        api_key=ApiKey.from_env_or_file(verification.api_key_env, verification.api_key_file),
         verify_tls=verification.verify_tls,
         ca_file=None if verification.ca_file is None else Path(verification.ca_file),
     )
 
 
 def _say(line: str) -> None:
-    click.echo(line, err=True)
+    """To a terminal that may be gone by now: nothing of the server depends on that."""
+    with suppress(Exception):
+        click.echo(line, err=True)

@@ -7,6 +7,9 @@ from pathlib import Path
 
 from breakeven.errors import UsageError
 
+MOST_BYTES = 64 * 1024
+"""Of a file that holds a key."""
+
 
 class ApiKey:
     """Wraps the key; `reveal` is the only way to read it."""
@@ -61,6 +64,11 @@ def _from_env(name: str) -> str:
 
 def _from_file(path: Path) -> str:
     try:
-        return path.read_text(encoding="utf-8-sig")
-    except (OSError, UnicodeDecodeError) as error:
+        with path.open("rb") as file:
+            data = file.read(MOST_BYTES + 1)
+        text = data.decode("utf-8-sig")
+    except (OSError, ValueError) as error:
         raise UsageError(f"the API key file {path} cannot be read ({error}): check --api-key-file") from error
+    if len(data) > MOST_BYTES:
+        raise UsageError(f"the API key file {path} has more than {MOST_BYTES:,} bytes: check --api-key-file")
+    return text

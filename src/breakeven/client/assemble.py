@@ -9,7 +9,7 @@ from time import perf_counter_ns
 from typing import Any
 
 from breakeven.acceptance.counters import SpecCounters
-from breakeven.acceptance.per_request import from_chunk
+from breakeven.acceptance.per_request import CARRIERS, from_chunk
 from breakeven.client.chunks import ChunkReader
 from breakeven.client.counts import tokens_per_event
 from breakeven.client.exchange import Exchange
@@ -98,10 +98,10 @@ def _speculation(reader: ChunkReader) -> SpecCounters | None:
 
 
 def _server_timings(reader: ChunkReader) -> Mapping[str, Any] | None:
-    """`timings` (llama.cpp) or `metrics` (vLLM), under the name they were sent with."""
+    """`timings` (llama.cpp), `metrics` (vLLM) and the like, under the name they were sent with."""
     if reader.timed_chunk is None:
         return None
-    return {name: reader.timed_chunk[name] for name in ("timings", "metrics") if reader.timed_chunk.get(name)}
+    return {name: reader.timed_chunk[name] for name in CARRIERS if reader.timed_chunk.get(name)}
 
 
 def _request_error(error: BreakevenError) -> RequestError:

@@ -25,6 +25,8 @@ class AskFor:
     """stream_options.continuous_usage_stats, by which vLLM tells how many tokens each chunk holds."""
     token_ids: bool = False
     """return_token_ids, which vLLM understands and others refuse."""
+    spec_details: bool = False
+    """return_spec_tokens_details, by which SGLang tells what it drafted for the request."""
 
 
 def max_tokens_of(request: Request, sampling: Sampling) -> int:
@@ -56,6 +58,7 @@ def request_body(endpoint: Endpoint, request: Request, sampling: Sampling, ask_f
         "stream": True,
         "stream_options": _stream_options(ask_for),
         "return_token_ids": True if ask_for.token_ids else None,
+        "return_spec_tokens_details": True if ask_for.spec_details else None,
         **sampling.extra,
     }
     try:

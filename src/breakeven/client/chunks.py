@@ -9,6 +9,7 @@ from typing import Any
 
 import orjson
 
+from breakeven.acceptance.per_request import CARRIERS
 from breakeven.client.delta import reasoning_of, text_of, tools_of
 from breakeven.client.errorbody import error_in, loads, message_of
 from breakeven.client.sse import Item, NamedEvent
@@ -49,7 +50,7 @@ class ChunkReader:
         self.finish_reason: str | None = None
         self.usage: dict[str, Any] | None = None
         self.timed_chunk: dict[str, Any] | None = None
-        """The last chunk with the server's own `timings` or `metrics`."""
+        """The last chunk with what the server says of the request itself (CARRIERS)."""
         self.warnings: set[str] = set()
         self.done = False
         """[DONE] has come."""
@@ -90,7 +91,7 @@ class ChunkReader:
         usage = chunk.get("usage")
         if "error" in chunk or chunk.get("object") == "error":
             _raise_error(chunk)
-        if "timings" in chunk or "metrics" in chunk:
+        if "timings" in chunk or "metrics" in chunk or "sglext" in chunk or "meta_info" in chunk:
             self._keep_timings(chunk)
         choices = chunk.get("choices")
         choice = None
@@ -201,7 +202,7 @@ class ChunkReader:
             self.prompt_ids = tuple(ids)
 
     def _keep_timings(self, chunk: dict[str, Any]) -> None:
-        if type(chunk.get("timings")) is dict or type(chunk.get("metrics")) is dict:
+        if any(type(chunk.get(name)) is dict for name in CARRIERS):
             self.timed_chunk = chunk
 
 

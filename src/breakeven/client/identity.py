@@ -12,7 +12,7 @@ from breakeven.client.transport import Pool
 from breakeven.errors import ConnectFailed, HttpError, ProtocolError, StreamError, TimedOut
 from breakeven.trace.meta import ServerInfo
 
-OWNERS = {"vllm": "vllm", "sglang": "sglang", "llamacpp": "llama.cpp"}
+OWNERS = {"vllm": "vllm", "sglang": "sglang", "llamacpp": "llama.cpp", "tensorrt_llm": "tensorrt-llm"}
 """`owned_by` of a model card, by engine."""
 
 
@@ -30,7 +30,9 @@ async def identify(pool: Pool, endpoint: Endpoint) -> ServerInfo:
 async def _identify(pool: Pool, endpoint: Endpoint) -> ServerInfo:
     version = await _json(pool, endpoint, "/version")
     if isinstance(version.get("version"), str):
-        return ServerInfo("vllm", version["version"], _limits(await _cards(pool, endpoint), endpoint.model))
+        cards = await _cards(pool, endpoint)
+        engine = "tensorrt-llm" if _owner(cards) == "tensorrt-llm" else "vllm"
+        return ServerInfo(engine, version["version"], _limits(cards, endpoint.model))
     props = await _json(pool, endpoint, "/props")
     if "build_info" in props or "default_generation_settings" in props:
         return ServerInfo("llama.cpp", _text(props.get("build_info")), _limits_of_slot(props))

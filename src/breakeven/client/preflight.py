@@ -9,10 +9,10 @@ from breakeven.client.advice import list_models, without_key
 from breakeven.client.endpoint import Endpoint
 from breakeven.client.errorbody import is_html, loads
 from breakeven.client.fetch import get_text
+from breakeven.client.metrics import NO_SUCH_PATH
 from breakeven.client.transport import Pool
 from breakeven.errors import HttpError, ProtocolError, UsageError
 
-_NO_SUCH_PATH = (404, 405, 501)
 _NOT_FOR_THIS_KEY = 403
 """Keys exist that may ask a model, but not list what there is."""
 
@@ -27,7 +27,7 @@ async def preflight(pool: Pool, endpoint: Endpoint) -> Endpoint:
     try:
         models = await list_served(pool, endpoint)
     except HttpError as error:
-        if error.status in _NO_SUCH_PATH or (error.status == _NOT_FOR_THIS_KEY and endpoint.model):
+        if error.status in NO_SUCH_PATH or (error.status == _NOT_FOR_THIS_KEY and endpoint.model):
             return _without_list(endpoint)
         raise
     return replace(endpoint, model=_choose(endpoint.model, models))

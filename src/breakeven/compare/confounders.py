@@ -47,13 +47,16 @@ def _cache_hits(both: _Both) -> Iterator[str]:
 
 def _cached_share(side: Iterable[Reply]) -> float | None:
     """Cached / prompt tokens over the replies that give both; None if none does."""
-    known = [
-        (cached, prompt)
-        for reply in side
-        if (cached := _cached_tokens(reply.trace)) is not None and (prompt := _prompt_count(reply.trace))
-    ]
+    known = [counts for reply in side if (counts := cached_of_prompt(reply.trace)) is not None]
     total = sum(prompt for _, prompt in known)
     return sum(cached for cached, _ in known) / total if total else None
+
+
+def cached_of_prompt(trace: RequestTrace) -> tuple[int, int] | None:
+    """How many tokens of the prompt were in the prefix cache, and how many it has; None unless both are
+    given."""
+    cached, prompt = _cached_tokens(trace), _prompt_count(trace)
+    return None if cached is None or not prompt else (cached, prompt)
 
 
 def _cached_tokens(trace: RequestTrace) -> int | None:

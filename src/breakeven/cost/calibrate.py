@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from breakeven.acceptance.counters import SpecCounters
+from breakeven.client.asker import Asker
 from breakeven.client.endpoint import Endpoint
 from breakeven.client.load import ClosedLoop
 from breakeven.client.openai import DEFAULT_TIMEOUTS, Timeouts
@@ -25,7 +26,7 @@ from breakeven.cost.curve import LEAST_POINTS
 from breakeven.cost.stretches import point
 from breakeven.cost.visits import differing, with_visit
 from breakeven.errors import EndpointError, UsageError
-from breakeven.measure import Asker, MeasurePlan, OnTrace, describe, measure_endpoint
+from breakeven.measure import MeasurePlan, OnTrace, describe, measure_endpoint
 from breakeven.trace.records import RequestTrace
 from breakeven.trace.run import Run, RunMeta
 from breakeven.workload.prompts import Sampling, Workload

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from breakeven.acceptance.prometheus import ENGINE_NAMES
+from breakeven.acceptance.prometheus import SOURCES
 from breakeven.latency.tokens import total
 from breakeven.trace.records import Kind, RequestTrace
 from breakeven.trace.run import RunMeta
@@ -75,7 +75,7 @@ def _bundles(traces: Sequence[RequestTrace], concurrency: int) -> str | None:
 
 def _idle(meta: RunMeta) -> str | None:
     """vLLM counts drafts only where speculation is on; it takes its time also where nothing is drafted."""
-    if meta.counters is None or meta.counters.source != ENGINE_NAMES["vllm"]:
+    if meta.counters is None or meta.counters.source != SOURCES["vllm"]:
         return None
     return (
         "the server counts drafts, though there were none: speculation seems to be on, and slows plain steps "

@@ -72,6 +72,11 @@ _OWN, _LLAMACPP = "own", "llama.cpp"
 """The engine of a drafter that a user wrote, and one whose lookups are compiled."""
 
 
+def is_lookup(method: str) -> bool:
+    """Whether drafts are found in text, by no model. `method` is as drafting_cost takes it."""
+    return any(word in method.lower() for word in _LOOKUPS)
+
+
 def drafting_cost(engine: str | None, method: str) -> DraftingCost:
     """For an engine as a run names it, and a drafter's name (`vllm-ngram`) or method (`eagle3`, `mtp`).
 
@@ -80,7 +85,7 @@ def drafting_cost(engine: str | None, method: str) -> DraftingCost:
     engine, method = (engine or "").lower(), method.lower()
     if method == "oracle":
         return DraftingCost(_NOTHING, _NOTHING, _NOTHING, "drafting costs nothing: an upper bound")
-    if any(word in method for word in _LOOKUPS):
+    if is_lookup(method):
         return _llamacpp() if engine == _LLAMACPP else _lookup(engine)
     if engine == _OWN:
         return _own()

@@ -21,6 +21,7 @@ _NO_VALUE = {"one": "--", "maybe": "-"}
 """What the value of an option does not begin with."""
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
 _NUMBERS = re.compile(r"\d+")
+_UNTAGGED = re.compile(r"0\.[01](\.0)?\.dev")
 _HYPHENS = re.compile(r"^--[^.=]*")
 
 
@@ -127,8 +128,10 @@ def port_number(text: str, name: str) -> int:
 
 def version_numbers(version: str | None) -> tuple[int, ...] | None:
     """(0, 9, 2) for 0.9.2.dev140+g8b6e1d; None for no version, or one that counts none, as of a build that
-    does not know its own: b0-unknown."""
+    does not know its own: b0-unknown, or 0.1.dev9321+g8b6e1d of a clone without tags (setuptools-scm)."""
     release = (version or "").partition("+")[0].lstrip("vb")
+    if _UNTAGGED.match(release):
+        return None
     numbers = tuple(int(number) for number in _NUMBERS.findall(release)[:3])
     return numbers if any(numbers) else None
 

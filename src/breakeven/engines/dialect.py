@@ -82,10 +82,16 @@ class Dialect(ABC):
         """The command line with this in place of what speculation it had."""
         return (*self.without(argv), *self.flags(config, version))
 
-    def files(self, argv: Sequence[str], config: SpeculationConfig | None) -> dict[str, str]:
-        """Texts by path that must be there before `with_speculation(argv, config)` is started, or
+    def files(
+        self, argv: Sequence[str], config: SpeculationConfig | None, version: str | None = None
+    ) -> dict[str, str]:
+        """Texts by path that must be there before `with_speculation(argv, config, version)` is started, or
         `without(argv)` where config is None: engines that are configured by a file only need them."""
         return {}
+
+    def copied(self, argv: Sequence[str]) -> str | None:
+        """The file of the user's that `files` gives a changed copy of, as `argv` names it; None: none."""
+        return None
 
     def elsewhere(self, argv: Sequence[str], environment: Mapping[str, str]) -> str | None:
         """Where speculation is turned on, or may be, that `without` cannot turn off, and what to do: a

@@ -32,7 +32,8 @@ _FATAL = tuple(
     re.compile(pattern)
     for pattern in (
         r"OutOfMemoryError|(?<!running )[Oo]ut of memory|No available memory for the cache blocks"
-        r"|larger than the (?:maximum number of tokens|available KV cache memory)|Not enough memory",
+        r"|larger than the (?:maximum number of tokens|available KV cache memory)|Not enough memory"
+        r"|insufficient memory",
         r"[Aa]ddress already in use|couldn't bind (?:HTTP )?server socket|error while attempting to bind",
         r"error: (?:unrecognized arguments?|argument |ambiguous option|the following arguments)"
         r"|error: (?:unknown|invalid|unexpected) argument|error while handling argument|[Nn]o such option",

@@ -40,6 +40,12 @@ OURS = "breakeven-speculation-"
 """What the names of written files begin with; the rest follows from the settings."""
 TYPES = {"ngram": "NGram", "eagle3": "Eagle3", "mtp": "MTP", "draft-model": "DraftTarget"}
 """decoding_type by what we call it; other names are taken as TensorRT-LLM's own, such as PARD."""
+NEW_NAMES_SINCE = (1, 3)
+"""Before it, its settings, which are strict, are those of OLD_NAMES, and Eagle is the type that has EAGLE-3.
+1.2 takes some of the newer names too, and the older ones in any case: NVIDIA/TensorRT-LLM pull requests 10099
+and 12341, and `EagleDecodingConfig` of `tensorrt_llm/llmapi/llm_args.py` in 1.1."""
+OLD_NAMES = {"speculative_model": "speculative_model_dir"}
+OLD_MTP_NAMES = {"max_draft_len": "num_nextn_predict_layers"}
 TWO_MODELS = ("NGram", "DraftTarget")
 """They need the overlap scheduler off."""
 
@@ -82,11 +88,11 @@ class Trtllm(Dialect):
 
     def flags(self, config: SpeculationConfig, version: str | None = None) -> tuple[str, ...]:
         name = "--extra_llm_api_options" if is_older(version, CONFIG_SINCE) else "--config"
-        return name, self._path(_entries(config))
+        return name, self._path(_entries(config, version))
 
     def line(self, config: SpeculationConfig, version: str | None = None) -> str:
         """bash makes the file, once, as trtllm-serve reads it; JSON is YAML too."""
-        text = json.dumps(_entries(config), separators=(",", ":")).replace("'", "'\\''")
+        text = json.dumps(_entries(config, version), separators=(",", ":")).replace("'", "'\\''")
         return f"{self.flags(config, version)[0]} <(echo '{text}')"
 
     def speculation(self, argv: Sequence[str]) -> SpeculationConfig | None:
@@ -104,11 +110,13 @@ class Trtllm(Dialect):
         name, path = self.flags(config, version)
         return (*theirs, self._option(theirs) or name, path)
 
-    def files(self, argv: Sequence[str], config: SpeculationConfig | None) -> dict[str, str]:
+    def files(
+        self, argv: Sequence[str], config: SpeculationConfig | None, version: str | None = None
+    ) -> dict[str, str]:
         theirs = self._theirs(argv)
         if config is None and not self._speculates(theirs):
             return {}
-        entries = {} if config is None else _entries(config)
+        entries = {} if config is None else _entries(config, version)
         rest = yaml_text.without_entry(self._original(theirs), SECTION, *(entries.keys() - {SECTION}))
         rest += "" if rest.endswith("\n") or not rest else "\n"
         added = [
@@ -116,6 +124,10 @@ class Trtllm(Dialect):
             for name, value in entries.items()
         ]
         return {self._path(entries): rest + "".join(added)}
+
+    def copied(self, argv: Sequence[str]) -> str | None:
+        theirs = self._theirs(argv)
+        return last_value(theirs, self.start(theirs) or 0, *CONFIG)
 
     def learns(self, config: SpeculationConfig) -> bool:
         return config.method == "ngram" and config.options.get("is_public_pool", True) is not False
@@ -155,7 +167,7 @@ class Trtllm(Dialect):
         return yaml_text.entry(self._original(theirs), SECTION) is not None
 
     def _original(self, theirs: Sequence[str]) -> str:
-        path = last_value(theirs, self.start(theirs) or 0, *CONFIG)
+        path = self.copied(theirs)
         return "" if path is None else self._text(path)
 
     def _text(self, path: str) -> str:
@@ -169,8 +181,9 @@ class Trtllm(Dialect):
         return str(PurePosixPath(self.folder) / f"{OURS}{digest}.yaml")
 
 
-def _entries(config: SpeculationConfig) -> dict[str, Any]:
-    """Top-level entries of the file. Raises UsageError for what TensorRT-LLM has not."""
+def _entries(config: SpeculationConfig, version: str | None) -> dict[str, Any]:
+    """Top-level entries of the file, by this version's names. Raises UsageError for what TensorRT-LLM has
+    not."""
     kind = TYPES.get(config.method, config.method)
     if config.method in ("suffix", "eagle", "medusa"):
         raise UsageError(f"TensorRT-LLM has no {config.method}: type --method {', '.join(TYPES)}, or SA")
@@ -181,14 +194,23 @@ def _entries(config: SpeculationConfig) -> dict[str, Any]:
             raise UsageError("TensorRT-LLM looks up n-grams from one token on: leave out --min-n")
     else:
         config.refuse("TensorRT-LLM", "min_n", "max_n")
-    settings = {
+    settings: dict[str, Any] = {
         "decoding_type": kind,
         "max_draft_len": config.k,
         "max_matching_ngram_size": config.max_n,
         "speculative_model": config.draft,
     }
+    if is_older(version, NEW_NAMES_SINCE):
+        settings = _by_old_names(settings)
     section = {**{name: each for name, each in settings.items() if each is not None}, **config.options}
     return {**({OVERLAP: True} if kind in TWO_MODELS else {}), SECTION: section}
+
+
+def _by_old_names(settings: dict[str, Any]) -> dict[str, Any]:
+    kind = settings["decoding_type"]
+    names = {**OLD_NAMES, **(OLD_MTP_NAMES if kind == "MTP" else {})}
+    renamed = {names.get(name, name): value for name, value in settings.items()}
+    return {**renamed, "decoding_type": "Eagle" if kind == "Eagle3" else kind}
 
 
 def _config(section: Any) -> SpeculationConfig | None:

@@ -41,6 +41,19 @@ OLD = {
 SWITCHES = ("--speculative-disable-mqa-scorer",)
 BEGINNINGS = ("--spec-", "--specu", "--num-spec", "--ngram-")
 MAYBE = ("--disable-logprobs-during-spec-decoding",)
+SINCE = {
+    "eagle3": (0, 8, 5),
+    "mtp": (0, 11),
+    "suffix": (0, 11, 1),
+    "draft-model": (0, 15),
+    "dflash": (0, 16),
+}
+"""The first version that may have a method, of those which --speculative-config did not have from the start:
+vllm-project/vllm pull requests 16937, 25232 (mtp, for several names), 25784, 24322, and 34014, by whose time
+none had DFlash."""
+NO_V0 = (0, 10)
+"""Older ones have another engine too, which takes a draft model; pull request 21152 removed its speculation.
+"""
 OWN_NAMES = {"draft_model": "draft-model", "[ngram]": "ngram"}
 """Where we call a method otherwise."""
 _DIGITS = re.compile(r"\d+$")
@@ -51,6 +64,7 @@ def written(config: SpeculationConfig, version: str | None) -> tuple[str, ...]:
     settings = _settings(config)
     if is_older(version, ONE_FLAG):
         return _old_flags(settings, config, version)
+    _check_has(config.method, version)
     return "--speculative-config", json.dumps(settings, separators=(",", ":"))
 
 
@@ -190,6 +204,20 @@ def _settings(config: SpeculationConfig) -> dict[str, Any]:
         "prompt_lookup_max": config.max_n or config.min_n,
     }
     return {**{name: value for name, value in settings.items() if value is not None}, **config.options}
+
+
+def _check_has(method: str, version: str | None) -> None:
+    """Raises UsageError for a method that this version does not start with."""
+    since = SINCE.get(method)
+    if since is None or not is_older(version, since):
+        return
+    if method == "draft-model" and is_older(version, NO_V0):
+        return
+    other = ", or by the model's own name, such as --method deepseek_mtp" if method == "mtp" else ""
+    raise UsageError(
+        f"vLLM {version} has no {method}: it takes it from {'.'.join(map(str, since))} on{other}; type "
+        "another --method, or update the server"
+    )
 
 
 def _old_flags(settings: dict[str, Any], config: SpeculationConfig, version: str | None) -> tuple[str, ...]:

@@ -7,18 +7,19 @@ the cause is at work, and that it costs time here.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from breakeven.cost.attention import Latent
-from breakeven.cost.drafting import drafting_cost
+from breakeven.cost.drafting import drafting_cost, is_lookup
 from breakeven.cost.step import Step
 from breakeven.explain.case import Case
 from breakeven.explain.explained import ANY, is_within_error
-from breakeven.explain.records import Explained, Finding
+from breakeven.explain.records import Explained, Finding, ranked
 from breakeven.explain.waterfall import ALL_REDUCE
 from breakeven.units import ratio, share, size
 
-LOOKUP_METHODS = ("ngram", "ngram_gpu")
-"""Of vLLM, those with prompt_lookup_max."""
+PROMPT_LOOKUPS = ("ngram", "ngram_gpu")
+"""Methods of vLLM with prompt_lookup_max."""
 LOOKUPS = ("ngram", "suffix")
 """In the name of a method that asks no model."""
 ASYNC_METHODS = ("eagle", "eagle3", "mtp", "ngram_gpu")
@@ -34,10 +35,8 @@ Cause = Callable[[Case, Sequence[Explained]], Finding | None]
 
 
 def findings(case: Case, explained: Sequence[Explained]) -> tuple[Finding, ...]:
-    """All that apply, by confidence, then by the seconds of a step that they can explain."""
-    found = [finding for cause in CAUSES if (finding := cause(case, explained)) is not None]
-    order = ("high", "medium", "low")
-    return tuple(sorted(found, key=lambda one: (order.index(one.confidence), -(one.step_s or (0.0, 0.0))[1])))
+    """All that apply, ranked."""
+    return ranked(finding for cause in CAUSES if (finding := cause(case, explained)) is not None)
 
 
 def weights_do_not_fit(case: Case, explained: Sequence[Explained]) -> Finding | None:
@@ -115,12 +114,17 @@ def async_scheduling(case: Case, explained: Sequence[Explained]) -> Finding | No
         return None
     version = _version(case)
     by_default = version is None or version >= (0, 14)
+    return replace(no_async_scheduling(case.method), confidence="high" if by_default else "low")
+
+
+def no_async_scheduling(method: str) -> Finding:
+    """That vLLM gives it up for a method."""
     return Finding(
         "async_scheduling",
         "Async scheduling is off in the candidate only",
-        f"vLLM schedules asynchronously by default and switches that off for {case.method}: CPU work of "
+        f"vLLM schedules asynchronously by default and switches that off for {method}: CPU work of "
         "every step, drafted or not, is no longer hidden behind the GPU (vllm#31998)",
-        "high" if by_default else "low",
+        "high",
         "grep -i 'async scheduling' CANDIDATE.log",
         "Look for `will be disabled`; a baseline with --no-async-scheduling tells what that costs.",
     )
@@ -128,18 +132,19 @@ def async_scheduling(case: Case, explained: Sequence[Explained]) -> Finding | No
 
 def cuda_graphs(case: Case, explained: Sequence[Explained]) -> Finding | None:
     """A backend without graphs for several tokens per sequence takes full graphs from every step."""
-    if not _is_slow_vllm(case, explained):
-        return None
-    return Finding(
-        "cuda_graphs",
-        "CUDA graphs fall from FULL to PIECEWISE",
-        "Where the attention backend cannot capture verify blocks of several tokens, vLLM gives up full "
-        "graphs: the CPU launches each layer's attention at every step (vllm#44492, vllm#52218)",
-        "medium",
-        "grep -i cudagraph BASELINE.log CANDIDATE.log",
-        "Look for FULL in the baseline and PIECEWISE in the candidate; PIECEWISE in both rules it out, as "
-        "with Triton MLA before vllm#42885.",
-    )
+    return FEWER_GRAPHS if _is_slow_vllm(case, explained) else None
+
+
+FEWER_GRAPHS = Finding(
+    "cuda_graphs",
+    "CUDA graphs fall from FULL to PIECEWISE",
+    "Where the attention backend cannot capture verify blocks of several tokens, vLLM gives up full "
+    "graphs: the CPU launches each layer's attention at every step (vllm#44492, vllm#52218)",
+    "medium",
+    "grep -i cudagraph BASELINE.log CANDIDATE.log",
+    "Look for FULL in the baseline and PIECEWISE in the candidate; PIECEWISE in both rules it out, as "
+    "with Triton MLA before vllm#42885.",
+)
 
 
 def mla_prefill(case: Case, explained: Sequence[Explained]) -> Finding | None:
@@ -181,7 +186,7 @@ def drafter_time(case: Case, explained: Sequence[Explained]) -> Finding | None:
         "The drafter's own time",
         f"{low * 1e3:.1f} to {high * 1e3:.1f} ms of a step that drafts {case.k} tokens, "
         f"{cost.step_s.high * 1e3:.1f} ms at most of one that drafts none ({cost.source})",
-        "low" if _is_lookup(case) else "medium",
+        "low" if is_lookup(case.method) else "medium",
         "breakeven measure --url URL",
         "Measure the candidate with a window of 1: what goes with the window is the drafter's or the "
         "verification's.",
@@ -193,15 +198,25 @@ def lookup_only_longest(case: Case, explained: Sequence[Explained]) -> Finding |
     """vLLM takes an unset prompt_lookup_min from prompt_lookup_max."""
     longest = case.settings.get("prompt_lookup_max")
     is_set = case.settings.get("prompt_lookup_min") is not None
-    if case.method not in LOOKUP_METHODS or not longest or is_set or longest == 1:
+    if case.method not in PROMPT_LOOKUPS or not longest or is_set or longest == 1:
         return None
+    return only_longest(case.k, longest, True)
+
+
+def only_longest(k: int, longest: int, min_left_out: bool) -> Finding:
+    """That matches of one length are looked up, of two tokens or more; by a setting that was left out, or for
+    a reason that is not known."""
+    how = (
+        f"Setting prompt_lookup_max {longest} without prompt_lookup_min makes both {longest}"
+        if min_left_out
+        else f"Only matches of exactly {longest} tokens are looked up"
+    )
     return Finding(
         "lookup_only_longest",
-        f"Drafts are rare: only matches of exactly {longest} tokens",
-        f"Setting prompt_lookup_max {longest} without prompt_lookup_min makes both {longest}. It explains a "
-        "low draft share, and so a small gain; it costs no time by itself",
+        f"Only matches of exactly {longest} tokens are looked up",
+        f"{how}. It explains a low draft share, and so a small gain; it costs no time by itself",
         "medium",
-        f"breakeven replay BASELINE_RUN --drafter vllm-ngram --k {case.k} --min-n {min(2, longest - 1)} "
+        f"breakeven replay BASELINE_RUN --drafter vllm-ngram --k {k} --min-n {min(2, longest - 1)} "
         f"--max-n {longest}",
         "See whether more steps draft, and enough of it is accepted.",
     )
@@ -292,7 +307,7 @@ def _context_for(case: Case, seconds: float) -> str:
 
 def _what_pays(case: Case) -> tuple[str, str]:
     """Command and check that tell which window would do better, or what a trained head must reach."""
-    if _is_lookup(case):
+    if is_lookup(case.method):
         return "breakeven replay BASELINE_RUN --sweep", "See which window or n-gram is accepted more often."
     check = "See which window needs no more acceptance than the head has."
     if case.measured is not None:
@@ -308,11 +323,6 @@ def _paying_rates(low: float, high: float) -> str:
     if high > 1:
         return f"at best from an acceptance rate of {share(low)}, at worst at none"
     return f"from an acceptance rate of {share(low)} to {share(high)}"
-
-
-def _is_lookup(case: Case) -> bool:
-    """Whether drafts are found in text, by no model."""
-    return any(word in case.method.lower() for word in LOOKUPS)
 
 
 def _is_slow_vllm(case: Case, explained: Sequence[Explained]) -> bool:

@@ -5,7 +5,8 @@ steps that draft, and acceptance rate a:
 
     TPOT = [(1 − f)(T + d) + f (T + d + V)] / (1 + f·n·a) = (T + d + f·V) / (1 + f·n·a)
 
-T is the baseline's TPOT, V is modelled, and d is what neither explains.
+T is the baseline's TPOT, V is modelled, and d is what neither explains. It is exact for one sequence; of
+more, V is a step in which all of them draft, and a share f of it is taken where each drafts by itself.
 """
 
 from __future__ import annotations

@@ -71,6 +71,7 @@ def _observation(
         _known(counts.acceptance_rate, rate),
         _known(counts.draft_share, share),
         drafted / drafts if drafted and drafts else None,
+        counts.tokens_per_step,
     )
 
 

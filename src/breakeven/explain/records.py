@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import mean
 from typing import Literal
 
 from breakeven.interval import Interval
+
+Confidence = Literal["high", "medium", "low"]
+ORDER: tuple[Confidence, ...] = ("high", "medium", "low")
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +26,8 @@ class Observation:
     """Steps that drafted / steps, likewise."""
     draft_tokens: float | None = None
     """Mean tokens of a draft; None where it is not counted: every draft is taken to have the window's k."""
+    tokens_per_step: float | None = None
+    """Emitted tokens / decode steps; None where they are not counted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,13 +115,20 @@ class Finding:
     id: str
     title: str
     evidence: str
-    confidence: Literal["high", "medium", "low"]
+    confidence: Confidence
     next_command: str
     """What to type to settle it; empty where nothing need be typed."""
     check: str
     """What to look for in what that says, a sentence."""
     step_s: tuple[float, float] | None = None
     """Seconds of a step that it can take, at least and at most; None where no model tells."""
+
+
+def ranked(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    """By confidence, then by the seconds of a step that they can explain; equal ones stay in their order."""
+    return tuple(
+        sorted(findings, key=lambda one: (ORDER.index(one.confidence), -(one.step_s or (0.0, 0.0))[1]))
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,15 +33,17 @@ def distinct_experts_alone(case: Case, slower: Sequence[Explained]) -> Finding |
     added = next((part.added_s for part in one.parts if part.name == EXPERTS), None)
     adds = "" if added is None else f", +{between(added.low * 1e3, added.high * 1e3)} ms"
     few, many = distinct_range(case, drafted)
-    plain = one.observation.baseline_tpot_s
+    adds_least = min(each.verify_s.low / each.observation.baseline_tpot_s for each in slower)
+    adds_most = max(each.verify_s.high / each.observation.baseline_tpot_s for each in slower)
     return Finding(
         "distinct_experts",
         "Distinct experts as the sole cause",
         f"{1 + drafted:g} tokens wake {few:.0f} to {many:.0f} of {experts.count} experts per layer instead "
         f"of {experts.top_k}{adds}. All of verifying adds "
-        f"{between(one.verify_s.low / plain, one.verify_s.high / plain)} plain steps and breaks even at "
-        f"{_break_even(slower)}. As the only cause it would need {_needed(case, one) * 1e3:.1f} ms in "
-        f"every step of {one.observation.name}, the nearest; it takes {one.verify_s.high * 1e3:.1f} at most",
+        f"{between(adds_least, adds_most)} plain steps over these prompts and breaks even at "
+        f"{_break_even(slower)}. As the only cause they would need {_needed(case, one) * 1e3:.1f} ms in "
+        f"every step of {one.observation.name}, the nearest; all of verifying takes "
+        f"{one.verify_s.high * 1e3:.1f} ms there at most",
         "high" if _most_s(case, one) < _needed(case, one) else "medium",
         *_measured_bound(case, drafted),
         None if added is None else (added.low, added.high),

@@ -10,6 +10,7 @@ as fast: exact for one sequence, a mean field for more.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import ceil, floor
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +26,10 @@ PER_DOUBLING = 4
 """Means of tokens per sequence at which the cost is asked, beside the whole numbers below FINE: so a curve
 of up to 256 sequences takes some twenty values."""
 FINE = 9
+MOST_STEP_TOKENS = 65_536
+"""Of a step whose cost is asked: no engine is given a larger batch, and a server that says so lies."""
+MOST_DRAFT_TOKENS = 1000
+"""Likewise, of one draft: as many as --k takes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +103,21 @@ def step_costs(relative: Relative, drafting: DraftingCost, share: Floats) -> Flo
         np.array([others @ row[d : d + len(others)] for d in drafted.tolist()]) for row in relative.by_tokens
     ]
     return np.array(mean) + _drafting(relative, drafting, share)
+
+
+def mean_step(relative: Relative, drafting: DraftingCost, draft_share: float, drafted: float) -> Interval:
+    """A mean step in plain steps, where each sequence drafts in `draft_share` of its steps by itself.
+
+    A draft has `drafted` tokens in the mean, one of the two whole numbers beside it. `relative` must hold
+    steps of as many.
+    """
+    share = np.zeros(ceil(drafted) + 1)
+    share[0] = 1 - draft_share
+    fewer = floor(drafted)
+    share[fewer] += draft_share * (fewer + 1 - drafted)
+    if drafted > fewer:
+        share[fewer + 1] += draft_share * (drafted - fewer)
+    return Interval(*(step_costs(relative, drafting, share) @ share).tolist())
 
 
 def idle_step(relative: Relative, drafting: DraftingCost) -> float:

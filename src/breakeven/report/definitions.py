@@ -52,7 +52,8 @@ _REPORT_TERMS = {
     "stopped_after": ("Stopped after", "repeats of every prompt on each side when the trial ended"),
     "reload": (
         "Reload",
-        "from the start of the process to the first real completion; absent if it was running already",
+        "from the start of the process to the first real completion; absent if it was running already, "
+        "or was never ready",
     ),
     "read": ("Read", "what one read from the network held: tokens of one read arrived together"),
 }

@@ -61,7 +61,7 @@ def _words(explanation: Explanation) -> dict[str, Any]:
         "answer": line(words.answer(explanation), 1000),
         "left_over": [line(sentence, 1000) for sentence in left_over if sentence],
         "verifying": words.verify_sentence(explanation),
-        "unknown": [(line(name, 100), line(how, 1000)) for name, how in words.notes(explanation)],
+        "unknown": [(line(name, 100), line(how, 1000)) for name, how in words.notes(explanation.unknown)],
         "notes": [line(note, 1000) for note in dict.fromkeys(explanation.warnings)],
         "definitions": EXPLAIN_DEFINITIONS,
     }

@@ -31,10 +31,10 @@ def explain_json(made: Explanation) -> dict[str, Any]:
         "k": made.k,
         "refused": made.refused,
         "answer": answer(made),
-        "waterfall": [_part(part) for part in made.waterfall],
+        "waterfall": [part_json(part) for part in made.waterfall],
         "explained": [_explained(one) for one in made.explained],
-        "findings": [_finding(one) for one in made.findings],
-        "ruled_out": [_finding(one) for one in made.ruled_out],
+        "findings": [finding_json(one) for one in made.findings],
+        "ruled_out": [finding_json(one) for one in made.ruled_out],
         "unknown": dict(made.unknown),
         "warnings": list(made.warnings),
         "definitions": DEFINITIONS,
@@ -43,11 +43,12 @@ def explain_json(made: Explanation) -> dict[str, Any]:
     return {key: printable(value) for key, value in body.items()}
 
 
-def _part(part: Part) -> dict[str, Any]:
+def part_json(part: Part) -> dict[str, Any]:
+    """A part of the plain step, and what verifying adds to it."""
     return {
         "part": part.name,
-        "ms": _ms(part.baseline_s),
-        "added_ms": _interval_ms(part.added_s),
+        "ms": in_ms(part.baseline_s),
+        "added_ms": interval_ms(part.added_s),
         "source": part.source,
     }
 
@@ -55,11 +56,11 @@ def _part(part: Part) -> dict[str, Any]:
 def _explained(one: Explained) -> dict[str, Any]:
     seen = one.observation
     observed = {
-        "baseline_tpot_ms": _ms(seen.baseline_tpot_s),
-        "candidate_tpot_ms": _ms(seen.candidate_tpot_s),
+        "baseline_tpot_ms": in_ms(seen.baseline_tpot_s),
+        "candidate_tpot_ms": in_ms(seen.candidate_tpot_s),
         "speedup": round(one.observed_speedup, _DIGITS),
-        "acceptance_rate": _bounds(seen.acceptance_rate),
-        "draft_share": _bounds(seen.draft_share),
+        "acceptance_rate": bounds_json(seen.acceptance_rate),
+        "draft_share": bounds_json(seen.draft_share),
         "draft_tokens": seen.draft_tokens,
     }
     why = {
@@ -74,9 +75,9 @@ def _explained(one: Explained) -> dict[str, Any]:
         "outcome_predicted": one.outcome,
         "against_model": one.against_model,
         "predicted": [_prediction(each) for each in one.predictions],
-        "verify_ms": _interval_ms(one.verify_s),
-        "break_even_verify": _bounds(one.break_even_verify),
-        "unexplained_ms": {"low": _ms(least), "high": _ms(most)},
+        "verify_ms": interval_ms(one.verify_s),
+        "break_even_verify": bounds_json(one.break_even_verify),
+        "unexplained_ms": {"low": in_ms(least), "high": in_ms(most)},
         "unexplained_at_least_when": one.unexplained_at_least_when,
         "absent": {} if one.break_even_verify else {"break_even_verify": "the acceptance rate is not known"},
     }
@@ -92,9 +93,10 @@ def _prediction(each: Prediction) -> dict[str, Any]:
     }
 
 
-def _finding(finding: Finding) -> dict[str, Any]:
+def finding_json(finding: Finding) -> dict[str, Any]:
+    """With a reason beside each null."""
     span = finding.step_s
-    ms = None if span is None else {"low": _ms(span[0]), "high": _ms(span[1])}
+    ms = None if span is None else {"low": in_ms(span[0]), "high": in_ms(span[1])}
     command = finding.next_command or None
     why = {"next_command": "nothing need be typed", "ms": "no model tells how long it takes"}
     values = {
@@ -109,13 +111,16 @@ def _finding(finding: Finding) -> dict[str, Any]:
     return {**values, "absent": {key: said for key, said in why.items() if values[key] is None}}
 
 
-def _interval_ms(interval: Interval) -> dict[str, float]:
-    return {"estimate": _ms(interval.estimate), "low": _ms(interval.low), "high": _ms(interval.high)}
+def interval_ms(interval: Interval) -> dict[str, float]:
+    """Of seconds."""
+    return {"estimate": in_ms(interval.estimate), "low": in_ms(interval.low), "high": in_ms(interval.high)}
 
 
-def _bounds(bounds: tuple[float, float] | None) -> dict[str, float] | None:
+def bounds_json(bounds: tuple[float, float] | None) -> dict[str, float] | None:
+    """A range of a share; None stays None."""
     return None if bounds is None else {"low": round(bounds[0], _DIGITS), "high": round(bounds[1], _DIGITS)}
 
 
-def _ms(seconds: float) -> float:
+def in_ms(seconds: float) -> float:
+    """Of seconds, to nanoseconds."""
     return round(seconds * 1e3, _DIGITS)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from rich.console import Console
 from rich.table import Table
@@ -33,11 +33,11 @@ def print_explanation(made: Explanation, console: Console, report: str | None = 
     say(console, words.verify_sentence(made))
     console.print()
     say(console, line(words.heading(made), 300), wrap=False)
-    _print_waterfall(made, console)
-    _print_observations(made.explained, console)
-    _print_findings("What could cause the rest, most telling first", made.findings, console)
-    _print_findings("Ruled out by the arithmetic", made.ruled_out, console)
-    _print_unknown(made, console)
+    print_waterfall(made, console)
+    print_observations(made.explained, console)
+    print_findings("What could cause the rest, most telling first", made.findings, console)
+    print_findings("Ruled out by the arithmetic", made.ruled_out, console)
+    print_unknown(made.unknown, console)
     for note in made.warnings:
         say(console, f"! {line(note, 1000)}", "yellow")
     if made.refused:
@@ -46,7 +46,8 @@ def print_explanation(made: Explanation, console: Console, report: str | None = 
         say(console, f"Report: {line(report, 500)}", wrap=False)
 
 
-def _print_waterfall(made: Explanation, console: Console) -> None:
+def print_waterfall(made: Explanation, console: Console) -> None:
+    """The plain step in parts, and what verifying adds to each."""
     parts = made.waterfall
     wide = console.width >= WITH_SOURCES
     grid = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim")
@@ -86,7 +87,8 @@ def _sum_cells(made: Explanation) -> tuple[str, str, str]:
     return "sum", words.ms(plain), f"+{ends[0]}" if ends[0] == ends[1] else f"+{' to '.join(ends)}"
 
 
-def _print_observations(explained: Sequence[Explained], console: Console) -> None:
+def print_observations(explained: Sequence[Explained], console: Console) -> None:
+    """What was measured, predicted and left over, by observation."""
     shares = SHOWN_SHARES if console.width >= ROOM_FOR_SHARES else FEW_SHARES
     speeds = {
         _label(one): (_tpots(one), change(one.observed_speedup), *_predicted(one, shares))
@@ -126,18 +128,25 @@ def _percent(speedup: float) -> str:
     return f"{'−' if percent < 0 else '+'}{abs(percent)} %"
 
 
-def _print_findings(title: str, findings: Sequence[Finding], console: Console) -> None:
+def print_findings(title: str, findings: Sequence[Finding], console: Console) -> None:
+    """Nothing where there are none."""
     if not findings:
         return
     console.print()
     say(console, title, "bold")
     for number, one in enumerate(findings, 1):
         ms = f", up to {one.step_s[1] * 1e3:.1f} ms a step" if one.step_s else ""
-        say(console, f"{number}. {one.title} (confidence {one.confidence}{ms})")
-        _say_indented(f"{line(one.evidence, 1000)}.", console)
+        say(console, f"{number}. {line(one.title, 300)} (confidence {one.confidence}{ms})")
+        _say_indented(f"{_capital(line(one.evidence, 1000)).rstrip('.')}.", console)
         if one.next_command:
             say(console, f"{INDENT}Check: {line(one.next_command, 500)}", wrap=False)
         _say_indented(line(one.check, 500), console)
+
+
+def _capital(sentence: str) -> str:
+    """As a sentence begins, unless it does with a name or a number."""
+    first = sentence.partition(" ")[0]
+    return sentence[0].upper() + sentence[1:] if first.isalpha() and first.islower() else sentence
 
 
 def _say_indented(words: str, console: Console) -> None:
@@ -145,10 +154,11 @@ def _say_indented(words: str, console: Console) -> None:
         say(console, INDENT + wrapped.plain.rstrip())
 
 
-def _print_unknown(made: Explanation, console: Console) -> None:
-    if not made.unknown:
+def print_unknown(unknown: Mapping[str, str], console: Console) -> None:
+    """What is not known, by input, and what to type."""
+    if not unknown:
         return
     console.print()
     say(console, "Not known, and what would settle it", "bold")
-    for name, sentence in words.notes(made):
-        say(console, f"- {name}: {line(sentence, 500)}")
+    for name, sentence in words.notes(unknown):
+        say(console, f"- {line(name, 100)}: {line(sentence, 500)}")

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from breakeven.explain.records import Explained, Explanation
 from breakeven.interval import Interval
 from breakeven.report.text import named_build
-from breakeven.units import between, change, milliseconds, ratio, share
+from breakeven.units import between, change, milliseconds, ratio, shares
 
 DEFINITIONS = {
     "unexplained": (
@@ -137,10 +137,7 @@ def ms(seconds: float) -> str:
 
 def bounds_words(bounds: tuple[float, float] | None) -> str:
     """A share that may be a range, or not be known."""
-    if bounds is None:
-        return "unknown"
-    low, high = map(share, bounds)
-    return low if low == high else f"{low} to {high}"
+    return "unknown" if bounds is None else shares(*bounds)
 
 
 def speedup_words(speedup: Interval) -> str:
@@ -149,7 +146,7 @@ def speedup_words(speedup: Interval) -> str:
     return low if low == high else f"{low} to {high}"
 
 
-def notes(made: Explanation) -> Iterator[tuple[str, str]]:
+def notes(unknown: Mapping[str, str]) -> Iterator[tuple[str, str]]:
     """What is not known, by its name in words, and what would settle it."""
-    for name, words in made.unknown.items():
+    for name, words in unknown.items():
         yield name.removesuffix("_ms").replace("_", " "), words

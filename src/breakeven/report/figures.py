@@ -9,7 +9,7 @@ from breakeven.acceptance.counters import SpecCounters
 from breakeven.compare.records import Comparison, Drift, Lossless, PromptSpeedup, Verdict
 from breakeven.interval import Interval
 from breakeven.report.plain import acceptance_json
-from breakeven.report.text import line
+from breakeven.report.text import line, lines
 from breakeven.trial.result import TrialResult
 from breakeven.units import ABSENT, change, count, milliseconds, rate, share
 
@@ -144,9 +144,9 @@ def headline(verdict: Verdict, speedup: Interval | None) -> str:
 
 
 def verdict_sentence(verdict: Verdict) -> str:
-    """The verdict's reason, which begins with its word."""
+    """The verdict's reason, which begins with its word; the lines of a log in it stay lines."""
     word = HEADLINES[verdict.outcome]
-    reason = line(verdict.reason, 1500)
+    reason = lines(verdict.reason, 1500)
     return reason if reason.startswith(word) else f"{word}: {reason}"
 
 
@@ -167,6 +167,11 @@ def lossless_sentence(lossless: Lossless) -> str:
 def stopped_sentence(result: TrialResult) -> str:
     """When the trial ended, and why."""
     repeats = count(result.stopped_after, "repeat")
+    if result.left_out:
+        return (
+            f"Stopped: {line(result.stop_reason, 300)}. Compared: {repeats} of every prompt on each side; "
+            f"left out: {count(result.left_out, 'repeat')}."
+        )
     return f"Stopped after {repeats} of every prompt on each side: {line(result.stop_reason, 300)}."
 
 

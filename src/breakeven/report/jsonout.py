@@ -102,8 +102,9 @@ def _drift(drift: Drift) -> dict[str, Any]:
 
 
 def _reload(result: TrialResult) -> dict[str, Any]:
-    values = {side.name: side.reload_s for side in (result.baseline, result.candidate)}
-    absent = {name: "it was running already" for name, value in values.items() if value is None}
+    sides = (result.baseline, result.candidate)
+    values = {side.name: side.reload_s for side in sides}
+    absent = {side.name: f"it {side.reload_absent}" for side in sides if side.reload_s is None}
     return {**values, "absent": absent}
 
 

@@ -75,9 +75,14 @@ def _key_figures(result: TrialResult) -> Iterator[KeyFigure]:
     yield KeyFigure(
         "stopped_after", "Stopped after", count(result.stopped_after, "repeat"), line(result.stop_reason)
     )
-    reloads = [duration(side.reload_s) for side in (result.baseline, result.candidate)]
-    running = "" if ABSENT not in reloads else f"{ABSENT}: it was running already"
-    yield KeyFigure("reload", "Reload", " / ".join(reloads), running)
+    sides = (result.baseline, result.candidate)
+    why = [f"the {side.name} {side.reload_absent}" for side in sides if side.reload_s is None]
+    yield KeyFigure(
+        "reload",
+        "Reload",
+        " / ".join(duration(side.reload_s) for side in sides),
+        f"{ABSENT}: {', '.join(why)}" if why else "",
+    )
 
 
 def _maybe(key: str, name: str, cell: str | figures.Absent) -> KeyFigure:

@@ -5,7 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from breakeven.acceptance.counters import SpecCounters
-from breakeven.report.text import encodable
+from breakeven.report.text import BIDI, encodable
+
+MOST_CHARACTERS = 4000
+"""Of a string: a sentence, a name or a command line is shorter."""
+_ESCAPED = {code: f"\\u{code:04x}" for code in (*range(0x7F, 0xA0), *BIDI)}
 
 NO_COUNTS = (
     "no counts to use: speculation is off, the server counts none or only over requests side by side, "
@@ -65,12 +69,20 @@ def _list(values: tuple[int, ...] | None) -> list[int] | None:
     return None if values is None else list(values)
 
 
+def _harmless(text: str) -> str:
+    """C1, DEL and marks that reorder text as `\\u202e`; JSON itself escapes C0."""
+    if len(text) > MOST_CHARACTERS:
+        text = text[: MOST_CHARACTERS - 1] + "…"
+    return text if text.isascii() and "\x7f" not in text else encodable(text).translate(_ESCAPED)
+
+
 def printable(value: Any) -> Any:
-    """The same value with every string such that UTF-8 can carry it, keys included."""
+    """The same value with every string harmless, keys included: what no terminal should be sent is escaped,
+    and of a longer one than MOST_CHARACTERS its beginning is left."""
     if isinstance(value, str):
-        return encodable(value)
+        return _harmless(value)
     if isinstance(value, dict):
-        return {encodable(str(key)): printable(item) for key, item in value.items()}
+        return {_harmless(str(key)): printable(item) for key, item in value.items()}
     if isinstance(value, list | tuple):
         return [printable(item) for item in value]
     return value

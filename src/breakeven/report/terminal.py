@@ -127,7 +127,7 @@ def _print_qualifiers(result: TrialResult, console: Console) -> None:
 
 def _cost(result: TrialResult) -> str:
     reloads = ", ".join(
-        f"{side.name} {duration(side.reload_s) if side.reload_s is not None else 'was running already'}"
+        f"{side.name} {duration(side.reload_s) if side.reload_s is not None else side.reload_absent}"
         for side in (result.baseline, result.candidate)
     )
     took = "" if result.elapsed_s is None else f"Took {duration(result.elapsed_s)}; "

@@ -13,8 +13,8 @@ _ESCAPES = re.compile(
 _C0_EXCEPT_NEWLINE_AND_TAB = {c: 0x2400 + c for c in range(0x20) if chr(c) not in "\n\t"}
 _C1 = dict.fromkeys(range(0x80, 0xA0))
 # Unicode TR 9: marks, embeddings, overrides and isolates, which reorder the text around them.
-_BIDI = dict.fromkeys((0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A)))
-_REPLACED = {0x7F: 0x2421, 0x2028: "\n", 0x2029: "\n", **_C0_EXCEPT_NEWLINE_AND_TAB, **_C1, **_BIDI}
+BIDI = dict.fromkeys((0x061C, 0x200E, 0x200F, *range(0x202A, 0x202F), *range(0x2066, 0x206A)))
+_REPLACED = {0x7F: 0x2421, 0x2028: "\n", 0x2029: "\n", **_C0_EXCEPT_NEWLINE_AND_TAB, **_C1, **BIDI}
 _SURROGATES = re.compile("[\ud800-\udfff]")
 
 
@@ -35,6 +35,14 @@ def clean(text: str) -> str:
 def line(text: str, limit: int = 200) -> str:
     """One line of harmless text, at most `limit` characters, cut with an ellipsis."""
     joined = " ".join(clean(text).split())
+    return joined if len(joined) <= limit else joined[: limit - 1] + "…"
+
+
+def lines(text: str, limit: int = 200) -> str:
+    """Lines of harmless text, without the blank ones, together at most `limit` characters; those that are
+    indented stay so."""
+    whole = (one for one in clean(text).splitlines() if one.strip())
+    joined = "\n".join(f"{'  ' if one[0].isspace() else ''}{line(one, limit)}" for one in whole)
     return joined if len(joined) <= limit else joined[: limit - 1] + "…"
 
 

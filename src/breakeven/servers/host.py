@@ -19,7 +19,9 @@ from breakeven.servers.operations import Completed
 MAX_OUTPUT_BYTES = 16 * 1024 * 1024
 KILL_S = 5.0
 LONGEST_LINE_BYTES = 1024 * 1024
-NO_SUDO = ("a password is required", "a terminal is required", "not in the sudoers", "is not allowed to")
+INHERITED: set[int] = set()
+"""Descriptors that commands keep open: the lock of a journal lasts until the last command of its holder has
+ended, though the holder was killed meanwhile. Not below sudo, which closes them."""
 
 
 def partial_of(path: str) -> str:
@@ -31,6 +33,8 @@ def partial_of(path: str) -> str:
 class LocalHost:
     """This machine, with one's own rights."""
 
+    look_s: float = 2.0
+
     async def run(
         self,
         argv: tuple[str, ...],
@@ -39,7 +43,7 @@ class LocalHost:
         hold_stdin: bool = False,
     ) -> Completed:
         """In a process group of its own, which is killed when the time is up, or the caller cancelled."""
-        process = await _start(argv, stdin)
+        process = await _start(argv, stdin, pass_fds=tuple(INHERITED))
         try:
             async with asyncio.timeout(timeout_s):
                 out, err = await _communicate(process, argv, stdin, hold_stdin)
@@ -102,7 +106,10 @@ def missing_folders(path: str) -> tuple[str, ...]:
 
 
 async def _start(
-    argv: tuple[str, ...], stdin: bytes | None, stderr: int = asyncio.subprocess.PIPE
+    argv: tuple[str, ...],
+    stdin: bytes | None,
+    stderr: int = asyncio.subprocess.PIPE,
+    pass_fds: tuple[int, ...] = (),
 ) -> asyncio.subprocess.Process:
     """In the terminal's session, by which sudo knows its user; the terminal's Ctrl-C does not reach it."""
     try:
@@ -113,6 +120,7 @@ async def _start(
             stderr=stderr,
             limit=LONGEST_LINE_BYTES,
             env=environment(),
+            pass_fds=pass_fds,
             **_own_group(),
         )
     except OSError as error:

@@ -5,12 +5,16 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass, field
+from pathlib import PurePosixPath
 from typing import ClassVar, Literal
 
+from breakeven.errors import UsageError
 from breakeven.servers.operations import Operation
 
 Kind = Literal["process", "systemd", "docker", "compose", "kubernetes", "attached"]
 Condition = Literal["running", "starting", "stopped", "failed"]
+START_LIMIT_S = 7200.0
+"""In which a restarted server has to be ready, unless another limit is given."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +34,18 @@ class Found:
     it is."""
     warnings: tuple[str, ...] = ()
     """What could go wrong with a trial here, each a sentence with what to do about it."""
+    folder: str | None = None
+    """In which it runs, and from which relative paths of its command line are read; None: not known."""
+
+    def path(self, name: str) -> str:
+        """A path of its command line, from the root on. Raises UsageError for a relative one of a folder that
+        is not known."""
+        if self.folder is None and not PurePosixPath(name).is_absolute():
+            raise UsageError(
+                f"{self.target} reads {name} from its working directory, which is not known here: give the "
+                "path from the root on, in its command line, and restart it"
+            )
+        return str(PurePosixPath(self.folder or "/") / name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +63,11 @@ class Lifecycle(ABC):
     """One server on one host. Nothing but the operations of `change` and `restart` alters anything."""
 
     kind: ClassVar[Kind]
+
+    @property
+    def look_s(self) -> float:
+        """Seconds to leave between two looks at `state` of many: what they cost is measured too."""
+        return 5.0
 
     @abstractmethod
     async def inspect(self) -> Found:
@@ -78,6 +99,16 @@ class Lifecycle(ABC):
     @abstractmethod
     async def state(self) -> State:
         """How it is right now."""
+
+    async def returning_state(self) -> State:
+        """How it is while it comes back as it was found: as `state`, but a crash after which something starts
+        it again by itself is no failure yet."""
+        return await self.state()
+
+    async def runs_as_found(self) -> bool:
+        """Once every change is undone: whether the process that runs is beyond doubt of the server as it was
+        found, so that no restart is needed."""
+        return False
 
     @abstractmethod
     def logs(self) -> AsyncIterator[str]:

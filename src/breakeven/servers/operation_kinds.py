@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import hashlib
 import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -21,67 +22,88 @@ SAID_CHARACTERS = 400
 
 @dataclass(frozen=True, slots=True)
 class WriteFile:
-    """A file of ours beside the originals; undone, what was there before is there again, byte for byte."""
+    """A file of ours beside the originals; undone, what was there before is there again, byte for byte.
+
+    The journal keeps what its undo needs: what was there before, and of our own text a fingerprint, by which
+    it is told from somebody else's. What we write may hold a secret, as the command line does.
+    """
 
     op: ClassVar[str] = "write_file"
 
     path: str
-    data: bytes
+    data: bytes | None
+    """None: read from a journal, fit to be undone only."""
     mode: int = 0o644
     before: bytes | None = None
     """What it held; None where there was no file."""
     before_mode: int | None = None
     folders: tuple[str, ...] = ()
     """Folders that were not there, the outermost first."""
+    kept_sha256: str = ""
+    """Of the data, where a journal told it."""
 
     @classmethod
     def on(cls, host: Host, path: str, data: bytes, mode: int = 0o644) -> WriteFile:
         """The operation, with what there is now; touches nothing. Raises ServerError."""
         return cls(path, data, mode, host.read(path), host.mode(path), host.missing_folders(path))
 
+    @property
+    def sha256(self) -> str:
+        """Of the data."""
+        return self.kept_sha256 if self.data is None else _sha256(self.data)
+
     def describe(self) -> str:
         return f"{'write' if self.before is None else 'replace'} {self.path}"
 
+    def describe_undo(self) -> str:
+        return f"remove {self.path}" if self.before is None else f"put {self.path} back as it was"
+
     async def do(self, host: Host) -> None:
         """Raises ServerError where somebody else changed the file since it was looked at."""
-        if host.read(self.path) not in (self.before, self.data):
+        if self.data is None:
+            raise ServerError(
+                f"what {self.path} is to hold is not kept in the journal: it can only be undone"
+            )
+        if not self._is_ours_or_before(host.read(self.path)):
             raise ServerError(f"{self.path} was changed by somebody else just now: look at it, and try again")
         host.write(self.path, self.data, self.mode)
 
     async def undo(self, host: Host) -> None:
-        """Raises ServerError where a file that was replaced holds what somebody else wrote."""
-        now = host.read(self.path)
+        """Raises UsageError where the file holds what somebody else wrote."""
+        if not self._is_ours_or_before(host.read(self.path)):
+            raise UsageError(
+                f"{self.path} was changed by somebody else since: move it away and, if there was one before, "
+                "put that back; then type  breakeven recover"
+            )
         if self.before is None:
             host.remove(self.path, self.folders)
-        elif now in (self.data, self.before):
-            host.write(self.path, self.before, self.before_mode or self.mode)
         else:
-            raise ServerError(
-                f"{self.path} was changed by somebody else since: put it right by hand, then type  "
-                "breakeven recover --forget"
-            )
+            host.write(self.path, self.before, self.mode if self.before_mode is None else self.before_mode)
+
+    def _is_ours_or_before(self, now: bytes | None) -> bool:
+        return now == self.before or (now is not None and _sha256(now) == self.sha256)
 
     def to_json(self) -> dict[str, Any]:
+        before = None if self.before is None else {"mode": self.before_mode, **_encode(self.before)}
         return {
             "op": self.op,
             "path": self.path,
-            "data": _encode(self.data),
-            "mode": self.mode,
-            "before": None if self.before is None else _encode(self.before),
-            "before_mode": self.before_mode,
+            "sha256": self.sha256,
+            "before": before,
             "folders": list(self.folders),
         }
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> WriteFile:
+        """Fit to be undone only."""
         before = value["before"]
         return cls(
             value["path"],
-            _decode(value["data"]),
-            value["mode"],
-            None if before is None else _decode(before),
-            value["before_mode"],
-            tuple(value["folders"]),
+            None,
+            before=None if before is None else _decode(before),
+            before_mode=None if before is None else before["mode"],
+            folders=tuple(value["folders"]),
+            kept_sha256=value["sha256"],
         )
 
 
@@ -108,6 +130,9 @@ class RunCommand:
         if self.argv is not None:
             return f"run {shlex.join(masked_argv(self.argv))}"
         return f"afterwards run {shlex.join(masked_argv(self.undo_argv or ()))}"
+
+    def describe_undo(self) -> str | None:
+        return None if self.undo_argv is None else f"run {shlex.join(masked_argv(self.undo_argv))}"
 
     async def do(self, host: Host) -> None:
         if self.argv is not None:
@@ -160,6 +185,9 @@ class StartWith:
     def describe(self) -> str:
         return f"start {shlex.join(masked_argv(self.argv))}"
 
+    def describe_undo(self) -> None:
+        return None
+
     async def do(self, host: Host) -> None:
         if self.use is not None:
             self.use(self.argv)
@@ -178,7 +206,10 @@ class StartWith:
 
 KINDS: Mapping[str, str] = {
     **{kind.op: f"{__name__}:{kind.__name__}" for kind in (WriteFile, RunCommand, StartWith)},
+    "compose_up": "breakeven.servers.compose.up:ComposeUp",
     "copy_container": "breakeven.servers.docker.copy:CopyContainer",
+    "put_aside": "breakeven.servers.docker.aside:PutAside",
+    "stop_container": "breakeven.servers.docker.stop:StopContainer",
     "patch_command": "breakeven.servers.kubernetes.patch:PatchCommand",
     "ask_for_restart": "breakeven.servers.attached.ask:AskForRestart",
 }
@@ -235,3 +266,7 @@ def _decode(value: Mapping[str, str]) -> bytes:
         return base64.b64decode(value["base64"], validate=True)
     except binascii.Error as error:
         raise ValueError(f"no base64: {error}") from None
+
+
+def _sha256(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()

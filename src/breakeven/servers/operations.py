@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Literal, Protocol, runtime_checkable
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,6 +23,9 @@ class Completed:
 class Host(Protocol):
     """The seam to the machine: every command and every file of somebody else's goes through it. Commands are
     argument lists, and no shell sees them. Paths are absolute."""
+
+    look_s: float
+    """Seconds to leave between two commands that only look again at the same: what each of them costs."""
 
     async def run(
         self,
@@ -63,11 +66,26 @@ class Operation(Protocol):
     def describe(self) -> str:
         """One line, as --dry-run and the journal show it."""
 
+    def describe_undo(self) -> str | None:
+        """How it is undone, to be done by hand if need be; None: there is nothing to do."""
+
     async def do(self, host: Host) -> None:
         """Raises ServerError or StorageError."""
 
     async def undo(self, host: Host) -> None:
-        """Likewise. Safe whether or not it was done."""
+        """Safe whether or not it was done, or while what a `do` began that was cut off still goes on.
+
+        Raises ServerError or StorageError, after which it may be tried again; UsageError for what does not
+        come right by itself.
+        """
 
     def to_json(self) -> dict[str, Any]:
         """All that its undo needs; `op` names the kind, by which `operation_from_json` reads it again."""
+
+
+@runtime_checkable
+class Waiting(Protocol):
+    """An operation that touches nothing, and waits for somebody who does. It can be cancelled at any time;
+    any other comes to its end first, as what it began may take effect later than its undo would."""
+
+    waits_for_somebody: Literal[True]

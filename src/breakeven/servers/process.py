@@ -66,13 +66,19 @@ class ProcessServer(Lifecycle):
         self._stopping = False
 
     @property
+    def look_s(self) -> float:
+        """A look costs nothing: its end is told."""
+        return 0.5
+
+    @property
     def pid(self) -> int | None:
         """Of the server, also after it ended; None before it was started."""
         return self._pid
 
     async def inspect(self) -> Found:
-        evidence = {"log": str(self._log_path), "cwd": str(self._cwd or Path.cwd())}
-        return Found(self.target, self._argv, self._environment, evidence)
+        folder = str(self._cwd or Path.cwd())
+        evidence = {"log": str(self._log_path), "cwd": folder}
+        return Found(self.target, self._argv, self._environment, evidence, folder=folder)
 
     def change(self, found: Found, argv: tuple[str, ...]) -> tuple[Operation, ...]:
         return (StartWith(tuple(argv), found.argv, self._use),)

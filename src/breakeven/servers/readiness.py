@@ -2,6 +2,9 @@
 
 That the port is open, or /health says 200, says little: servers answer it while weights are loading, and run
 out of memory at the first full batch. The time limit is one of the clock, whatever a single look takes.
+
+Nor does an answer say whose it is: a gateway, another replica or a mistyped port answers all along. After a
+restart of ours it has to be seen that what answers was restarted (`Restart`).
 """
 
 from __future__ import annotations
@@ -21,6 +24,8 @@ from breakeven.engines.dialect import Dialect, Phase
 from breakeven.errors import BreakevenError, HttpError, ServerError, UsageError
 from breakeven.latency import request_latency
 from breakeven.servers.lifecycle import Lifecycle
+from breakeven.servers.looks import Looks
+from breakeven.servers.restart import Restart
 from breakeven.servers.startup_log import PhaseTime, StartupLog
 from breakeven.trace.records import RequestError, RequestTrace
 from breakeven.units import count, duration
@@ -29,7 +34,9 @@ from breakeven.workload.prompts import Prompt, Request, Sampling
 Answer = TypeVar("Answer")
 
 PAUSE_S = 0.5
-"""Between two looks."""
+"""Between two questions."""
+AGE_SHARE = 0.02
+"""How much later than it was so, as a share of the time until then, a start may be seen to be over."""
 PROBE_TOKENS = 16
 ERROR_PATIENCE_S = 120.0
 """A server that answers nothing but errors (5xx but 503) for so long will not get well."""
@@ -82,6 +89,8 @@ class Wanted:
     """What the probe asks, such as the trial's own prompts; short ones of ours where there are none."""
     probe_tokens: int = PROBE_TOKENS
     usual_s: float | None = None
+    is_returning: bool = False
+    """It comes back as it was found: better late than given up, after a crash too."""
 
 
 def _silent(progress: Progress) -> None:
@@ -96,14 +105,17 @@ async def wait_until_ready(
     began: float | None = None,
     watch: Callable[[Progress], None] = _silent,
 ) -> Ready:
-    """Returns once it is ready. `began` is the time.monotonic() of the restart, now if None.
+    """Returns once it is ready. `began` is the time.monotonic() just before the restart; None: it was not
+    restarted, or by somebody else, and whatever answers counts.
 
     Raises ServerError where it ends or fails, is not ready in time, or fails under the full batch: with what
-    the log says and what the last answer was; UsageError where it answers that the request itself is wrong.
+    the log says and what the last answer was; UsageError where it answers that the request itself is wrong,
+    or where what answers shows no sign of the restart.
     """
     start = monotonic() if began is None else began
     async with StartupLog(lifecycle, dialect, monotonic) as log, Pool() as pool:
-        wait = _Wait(lifecycle, log, pool, wanted, start, watch)
+        restart = None if began is None else Restart(pool, wanted.endpoint, log, began)
+        wait = _Wait(lifecycle, log, pool, wanted, start, watch, restart)
         try:
             async with asyncio.timeout(max(start + wanted.deadline_s - monotonic(), 0)):
                 return await wait.until_ready()
@@ -122,8 +134,11 @@ class _Wait:
         wanted: Wanted,
         start: float,
         watch: Callable[[Progress], None],
+        restart: Restart | None,
     ) -> None:
-        self.lifecycle = lifecycle
+        self.looks = Looks(lifecycle, wanted.is_returning)
+        self.restart = restart
+        self.look_s = lifecycle.look_s
         self.log = log
         self.pool = pool
         self.wanted = wanted
@@ -150,25 +165,36 @@ class _Wait:
         )
 
     async def _answered(self) -> bool:
-        """Whether a completion came back with tokens, from a process that runs."""
+        """Whether a completion came back with tokens, from a process that runs and was restarted."""
         if not await self._runs():
+            if self.restart is not None:
+                await self.restart.look()
             return False
         problem = await self._until_death(self._first_completion())
+        if problem is None and self.restart is not None and not await self.restart.is_seen():
+            problem = f"{self.endpoint.base_url} answered, but with no sign of a restart"
         if problem is None:
-            return await self._runs()
+            return await self._runs(now=True)
         self.waiting_for = problem
         return False
 
-    async def _runs(self) -> bool:
-        """False while it starts. What answers then may be the server that it replaces."""
-        state = await self.lifecycle.state()
-        if state.condition in ("failed", "stopped"):
+    async def _runs(self, now: bool = False) -> bool:
+        """False while it starts, or where that is not known. What answers then may be the server that it
+        replaces. A look may be a share of the time so far old, unless it is to be of `now`."""
+        waited_s = AGE_SHARE * (monotonic() - self.start)
+        state = await self.looks.state(0.0 if now else min(max(PAUSE_S, waited_s), self.look_s))
+        if state is None:
+            self.waiting_for = "its process could not be looked at"
+            return False
+        if self.looks.is_over(state):
             detail = f" ({state.detail})" if state.detail else ""
             raise ServerError(
                 f"the server {state.condition} before it was ready{detail}{await self.log.why()}"
             )
-        if state.condition == "starting":
-            self.waiting_for = f"its process was starting{f' ({state.detail})' if state.detail else ''}"
+        if state.condition != "running":
+            self.waiting_for = (
+                f"its process was {state.condition}{f' ({state.detail})' if state.detail else ''}"
+            )
             return False
         return True
 
@@ -204,6 +230,8 @@ class _Wait:
 
     def _judge(self, error: RequestError) -> str:
         """What came, in words. Raises UsageError or ServerError where waiting does not help."""
+        if self.restart is not None:
+            self.restart.see(error.kind, error.status)
         if error.status in FINAL:
             raise UsageError(f"the server answers, and refuses a plain completion: {error.message}")
         broken = error.status is not None and error.status >= 500 and error.status != LOADING
@@ -224,12 +252,12 @@ class _Wait:
         if failed:
             worst = failed[0]
             said = worst.error.message if worst.error else f"no token: {_shape(worst)}"
-            await self._runs()
+            await self._runs(now=True)
             raise ServerError(
                 f"it answered alone, but of {count(n, 'request')} at once {len(failed)} failed: {said}"
                 f"{await self.log.why()}"
             )
-        await self._runs()
+        await self._runs(now=True)
 
     def _probe(self, number: int) -> Prompt:
         probes = self.wanted.probes

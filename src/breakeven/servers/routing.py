@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from breakeven.engines.llamacpp import default_threads
 from breakeven.errors import MissingExtra, ServerError, UsageError
+from breakeven.servers.child import ending
 
 LOG_LINES = 8
 
@@ -93,12 +94,8 @@ def _ask(request: dict[str, Any], log: IO[bytes], decoded: Callable[[], object])
             process.kill()
             raise
     if not answer or "decoded" in answer:
-        return {"error": f"the engine {_ending(process.returncode)}"}
+        return {"error": f"the engine {ending(process.returncode)}"}
     return answer
-
-
-def _ending(status: int) -> str:
-    return f"was killed by signal {-status}" if status < 0 else f"ended with status {status}"
 
 
 def _turn(message: Mapping[str, Any]) -> dict[str, str]:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 
 from breakeven.errors import UsageError
+from breakeven.servers.secrets import masked_text
 
 _TOKEN = re.compile(
     r"""
@@ -73,7 +74,7 @@ def read_script(text: str, is_server: Callable[[Sequence[str]], bool]) -> ShellS
     """
     commands = [words for words in (_arguments(command) for command in _commands(text)) if words]
     if not commands:
-        raise UsageError(f"the shell script {text!r} holds no command")
+        raise UsageError(f"the shell script {masked_text(text)!r} holds no command")
     servers = [words for words in commands if is_server([word.value for word in words])]
     return ShellScript(text, tuple((servers or commands[-1:])[0]))
 
@@ -86,7 +87,8 @@ def _commands(text: str) -> list[list[Word]]:
         token = _TOKEN.match(text, position)
         if token is None:
             raise UsageError(
-                f"the shell script cannot be changed safely from {text[position : position + 20]!r} on: "
+                f"the shell script cannot be changed safely from its character {position + 1} on, "
+                f"{text[position : position + 2]!r}: "
                 "give the container its command as a list of words"
             )
         position = token.end()

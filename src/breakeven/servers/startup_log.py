@@ -10,9 +10,11 @@ from dataclasses import dataclass
 from types import TracebackType
 
 from breakeven.engines.dialect import Dialect, Phase
-from breakeven.errors import BreakevenError
 from breakeven.servers.lifecycle import Lifecycle
+from breakeven.servers.secrets import masked_text
 
+SERVING = "serving"
+"""The phase in which requests are answered."""
 KEPT_LINES = 2_000
 SHOWN_LINES = 8
 DRAIN_S = 2.0
@@ -45,6 +47,11 @@ class StartupLog:
         self._entered: list[tuple[str, float]] = [("starting", clock())]
         self._task: asyncio.Task[None] | None = None
 
+    @property
+    def serves(self) -> bool:
+        """It says that it does."""
+        return any(name == SERVING for name, _ in self._entered)
+
     def phases(self) -> tuple[PhaseTime, ...]:
         """Those so far, in the order in which they began; the last until now."""
         ends = [*(began for _, began in self._entered[1:]), self._clock()]
@@ -52,14 +59,15 @@ class StartupLog:
         return tuple(PhaseTime(name, end - began) for (name, began), end in spans if end > began)
 
     async def why(self, has_ended: bool = True) -> str:
-        """Why it died, as its log has it: the line that says it best, else the last ones."""
+        """Why it died, as its log has it: the line that says it best, else the last ones. Servers log their
+        command lines: secrets are hidden."""
         if self._task is not None and has_ended:
             await asyncio.wait({self._task}, timeout=DRAIN_S)
         failure = self._dialect.failure(tuple(self.lines))
         if failure is not None:
-            return f": {failure.strip()}"
+            return f": {masked_text(failure.strip())}"
         tail = list(self.lines)[-SHOWN_LINES:]
-        return "; the end of its log:" + "".join(f"\n  {line}" for line in tail) if tail else ""
+        return "; the end of its log:" + "".join(f"\n  {masked_text(line)}" for line in tail) if tail else ""
 
     async def __aenter__(self) -> StartupLog:
         self._task = asyncio.create_task(self._follow())
@@ -74,12 +82,12 @@ class StartupLog:
                 await self._task
 
     async def _follow(self) -> None:
-        """A log that cannot be read takes the phases away, and nothing else."""
+        """A log that cannot be read, for whatever reason, takes the phases away, and nothing else."""
         try:
             async for line in self._lifecycle.logs():
                 self._see(line)
             self.ended = True
-        except BreakevenError as error:
+        except Exception as error:
             self.lines.append(f"(its log cannot be read: {error})")
 
     def _see(self, line: str) -> None:

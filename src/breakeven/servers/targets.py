@@ -56,6 +56,26 @@ def lifecycle_of(target: str, host: Host, options: TargetOptions | None = None) 
     return make(host, place, options or TargetOptions())
 
 
+def full_name(target: str) -> str:
+    """A target of a known form as `Found.target` has it, with what may be left out or be typed otherwise.
+    Raises UsageError for a unit or a URL that cannot be one."""
+    from breakeven.servers.systemd.unit_name import UnitName
+
+    kind, _, place = target.partition(":")
+    match kind:
+        case "systemd" | "systemd-user":
+            return f"{kind}:{UnitName.parse(place).full}"
+        case "compose":
+            file, _, service = place.rpartition("#")
+            return f"{kind}:{Path(file).absolute()}#{service}"
+        case "kubernetes":
+            namespace, workload, name = [*place.split("/"), "", ""][:3]
+            return f"{kind}:{namespace}/{WORKLOADS.get(workload, workload)}/{name}"
+        case "attached":
+            return f"{kind}:{Endpoint(place).base_url}"
+    return target
+
+
 def _systemd(host: Host, place: str, options: TargetOptions) -> Lifecycle:
     from breakeven.servers.systemd.lifecycle import SystemdLifecycle
 

@@ -2,7 +2,7 @@
 
 There is one journal per target and machine, `journals/TARGET@NODE.jsonl` in the user's state folder, until
 it is closed: then it lies in `journals/closed`. Its holder has a lock on it, which the system takes away when
-the holder ends, in whatever way: a journal without a lock is a trial that was cut off.
+the holder and its last command end, in whatever way: a journal without a lock is a trial that was cut off.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import contextlib
 import fcntl
 import json
 import os
+import platform
 import time
 from collections.abc import Mapping
 from datetime import UTC, datetime
@@ -19,7 +20,7 @@ from types import TracebackType
 from typing import Any
 
 from breakeven.errors import ServerError, StorageError, UsageError
-from breakeven.servers.host import sync_folder
+from breakeven.servers.host import INHERITED, sync_folder
 from breakeven.servers.lifecycle import Found
 from breakeven.servers.operation_kinds import operation_from_json
 from breakeven.servers.operations import Operation
@@ -37,6 +38,8 @@ from breakeven.servers.undo_record import (
 SUFFIX = ".jsonl"
 MODE = 0o600
 LOCK_PATIENCE_S = 1.0
+COMMAND_PATIENCE_S = 60.0
+"""For the last command of a holder that was killed."""
 
 
 class UndoJournal:
@@ -54,6 +57,7 @@ class UndoJournal:
         self.record = record
         self._descriptor: int | None = descriptor
         self._live: dict[int, Operation] = {}
+        INHERITED.add(descriptor)
 
     @classmethod
     def open(
@@ -102,6 +106,7 @@ class UndoJournal:
             journal = cls(path, descriptor, record)
             journal._append({"entry": "adopted", "holder": holder()})
         except BaseException:
+            INHERITED.discard(descriptor)
             os.close(descriptor)
             raise
         return journal
@@ -134,14 +139,20 @@ class UndoJournal:
         self._append({"entry": "verified"})
 
     def close(self, how: str) -> None:
-        """All is put back, or kept on purpose, or given up: nothing of this is to be recovered any more."""
+        """All is put back, or kept on purpose, or given up: nothing of this is to be recovered any more.
+
+        Raises StorageError, and is not closed then; one that cannot be moved is moved when it is met again.
+        """
         self._append({"entry": "closed", "how": how})
-        shelve(self.path)
+        with contextlib.suppress(StorageError):
+            shelve(self.path)
         self.release()
 
     def release(self) -> None:
         """Let go of it, closed or not: what is not closed can be recovered. Safe to call twice."""
         if self._descriptor is not None:
+            INHERITED.discard(self._descriptor)
+            fcntl.flock(self._descriptor, fcntl.LOCK_UN)
             os.close(self._descriptor)
             self._descriptor = None
 
@@ -187,6 +198,27 @@ def is_held(path: Path) -> bool:
     return False
 
 
+def is_orphan(path: Path) -> bool:
+    """Whether the process that wrote a journal last is gone from this machine, though a command of it may
+    still run. False for a journal that cannot be read."""
+    try:
+        record = read_record(path)
+    except UsageError:
+        return False
+    if record is None or record.node != platform.node():
+        return False
+    return not is_alive(record.holder.get("pid"))
+
+
+def is_alive(pid: Any) -> bool:
+    """Whether there is a process of that number on this machine; True for what is no number."""
+    try:
+        os.kill(int(pid), 0)
+    except (OSError, TypeError, ValueError) as error:
+        return not isinstance(error, ProcessLookupError)
+    return True
+
+
 def shelve(path: Path) -> None:
     """Move a closed journal to the closed ones."""
     closed = path.parent / "closed"
@@ -214,6 +246,11 @@ def refuse_taken(path: Path, target: str) -> None:
 
 
 def _under_way(record: UndoRecord) -> UsageError:
+    if is_orphan(journals_folder() / f"{record.id}{SUFFIX}"):
+        return UsageError(
+            f"the last command of a trial on {record.target} that was cut off still runs: wait until it "
+            f"ends, then type  breakeven recover {record.target}"
+        )
     return UsageError(
         f"process {record.holder.get('pid')} has had a trial on {record.target} under way since "
         f"{record.holder.get('began')}: wait until it ends"
@@ -240,7 +277,7 @@ def _create(path: Path, entry: Mapping[str, Any]) -> int:
 
 def _lock_patiently(descriptor: int, path: Path) -> None:
     """Raises UsageError where another process keeps it; those that only look have it for an instant."""
-    deadline = time.monotonic() + LOCK_PATIENCE_S
+    deadline = time.monotonic() + (COMMAND_PATIENCE_S if is_orphan(path) else LOCK_PATIENCE_S)
     while True:
         try:
             return fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

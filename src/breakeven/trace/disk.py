@@ -72,6 +72,7 @@ SCHEMA = pa.schema(
                     pa.field("accepted_tokens", pa.int64()),
                     pa.field("accepted_per_position", _COUNTS),
                     pa.field("source", pa.string()),
+                    pa.field("emitted_tokens", pa.int64()),
                 ]
             ),
         ),

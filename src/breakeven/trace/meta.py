@@ -12,11 +12,13 @@ from typing import Any, Literal
 
 import orjson
 
-from breakeven.acceptance.counters import SpecCounters
+from breakeven.acceptance.counters import SpecCounters, possible
+from breakeven.acceptance.load import Load
 from breakeven.errors import RunFormatError
+from breakeven.secrets import without_secrets
 from breakeven.trace.disk import FORMAT_VERSION
 from breakeven.trace.prompts import prompts_digest
-from breakeven.trace.provenance import ClientProvenance, collect_client, without_credentials, without_secrets
+from breakeven.trace.provenance import ClientProvenance, collect_client, without_credentials
 from breakeven.trace.rows import dump_json
 from breakeven.trace.typed import check_types, fits
 from breakeven.workload.prompts import Sampling, Workload
@@ -86,7 +88,9 @@ class RunMeta:
     self_check: Mapping[str, Any] | None = None
     """None until the end."""
     counters: SpecCounters | None = None
-    """What the server's /metrics page counted from start to end, if it has one; others' traffic is in it."""
+    """What the server's /metrics page counted while this asked, if it has one; others' traffic is in it."""
+    load: Load | None = None
+    """What else that page counted in the same time, and its gauges at the end."""
     notes: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
     format_version: int = FORMAT_VERSION
@@ -174,7 +178,8 @@ def _meta(record: dict[str, Any]) -> RunMeta:
         "schedule": _record(Schedule, record["schedule"]),
         "workload": _record(WorkloadInfo, record["workload"]),
         "sampling": check_types(Sampling(**sampling)),
-        "counters": _counters(record.get("counters")),
+        "counters": _plain(SpecCounters, record.get("counters")),
+        "load": _plain(Load, record.get("load")),
     }
     meta: RunMeta = _record(RunMeta, {**record, **nested})
     if meta.self_check is not None:
@@ -192,11 +197,25 @@ def _check_self_check(check: Mapping[str, Any]) -> None:
         raise TypeError("self_check is none")
 
 
-def _counters(value: Mapping[str, Any] | None) -> SpecCounters | None:
+def _plain(kind: type[Any], value: Mapping[str, Any] | None) -> Any:
+    """A record without `extra`: unknown fields are dropped. Raises TypeError."""
     if value is None:
         return None
-    known = {f.name: _freeze(value[f.name]) for f in fields(SpecCounters) if f.name in value}
-    return check_types(SpecCounters(**known))
+    known = {f.name: _freeze(value[f.name]) for f in fields(kind) if f.name in value}
+    record = check_types(kind(**known))
+    _check_counts(record)
+    return record
+
+
+def _check_counts(record: Any) -> None:
+    """Raises ValueError for a number below 0, and for counts that contradict themselves."""
+    for f in fields(record):
+        value = getattr(record, f.name)
+        numbers = value if isinstance(value, tuple) else (value,)
+        if any(isinstance(number, int | float) and number < 0 for number in numbers):
+            raise ValueError(f"{f.name} is below 0")
+    if isinstance(record, SpecCounters) and possible(record) is None:
+        raise ValueError("its counts contradict themselves: more tokens were accepted than drafted")
 
 
 def _record(kind: type[Any], values: Mapping[str, Any]) -> Any:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import platform
-import re
 import subprocess
 import time
 from collections.abc import Mapping
@@ -15,9 +14,6 @@ from urllib.parse import urlsplit, urlunsplit
 
 CLOCK: Final = "perf_counter"
 """Every `_ns` stamp of a trace is read from time.perf_counter_ns."""
-_SECRET_FLAG = re.compile(
-    r"api.?key|password|secret|credential|authorization|(^|[-_.])(hf|auth|access|bearer).?token", re.I
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,11 +65,6 @@ def without_credentials(url: str) -> str:
     """The URL without user, password, query and fragment: each of them may hold a key."""
     parts = urlsplit(url)
     return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
-
-
-def without_secrets(flags: Mapping[str, Any]) -> dict[str, Any]:
-    """Server settings with the value of every key that names a secret replaced by `***`."""
-    return {name: "***" if _SECRET_FLAG.search(name) else value for name, value in flags.items()}
 
 
 def _cores() -> int:

@@ -36,7 +36,8 @@ _HUGE = 10**300
 """Still a float."""
 _DEEPEST = 200
 """Levels of lists and objects that are kept: orjson writes up to 254, and nothing a server says needs ten."""
-_SPECULATION = tuple(field.name for field in fields(SpecCounters))
+_SPECULATION = tuple(field.name for field in fields(SpecCounters) if field.name != "emitted_tokens")
+"""What every row holds; older ones lack the other."""
 
 
 def to_row(trace: RequestTrace) -> dict[str, Any]:
@@ -106,7 +107,9 @@ def _speculation(value: Mapping[str, Any] | None) -> SpecCounters | None:
     if value is None:
         return None
     known = {name: value[name] for name in _SPECULATION}
-    return SpecCounters(**{**known, "accepted_per_position": _maybe_tuple(known["accepted_per_position"])})
+    positions = _maybe_tuple(known["accepted_per_position"])
+    emitted = value.get("emitted_tokens")
+    return SpecCounters(**{**known, "accepted_per_position": positions, "emitted_tokens": emitted})
 
 
 def _maybe_tuple(values: list[int] | None) -> tuple[int, ...] | None:

@@ -25,7 +25,8 @@ def check_types(record: Record) -> Record:
 
 
 def fits(value: Any, hint: Any) -> bool:
-    """Whether a value is of an annotated type. A float may be written without a point, and is finite."""
+    """Whether a value is of an annotated type. A float may be written without a point, and is finite; the
+    items of a tuple are of one type."""
     origin, arguments = get_origin(hint), get_args(hint)
     if hint is Any:
         return True
@@ -34,7 +35,10 @@ def fits(value: Any, hint: Any) -> bool:
     if origin is Literal:
         return any(value is word or value == word for word in arguments)
     if origin is tuple:
-        return type(value) is tuple and all(fits(item, arguments[0]) for item in value)
+        alike = arguments[-1] is Ellipsis
+        if type(value) is not tuple or not (alike or len(value) == len(arguments)):
+            return False
+        return all(fits(item, arguments[0]) for item in value)
     if origin is not None:
         return isinstance(value, Mapping) and all(
             fits(key, arguments[0]) and fits(item, arguments[1]) for key, item in value.items()

@@ -9,10 +9,10 @@ from pathlib import Path
 from time import perf_counter_ns
 
 from breakeven.acceptance.combine import complete
-from breakeven.acceptance.counters import SpecCounters
-from breakeven.acceptance.prometheus import between
+from breakeven.client.asker import Asker
 from breakeven.client.endpoint import Endpoint
-from breakeven.client.load import ClosedLoop, run_load
+from breakeven.client.failures import Failures
+from breakeven.client.load import ClosedLoop, LoadReport, run_load
 from breakeven.client.openai import DEFAULT_TIMEOUTS
 from breakeven.client.pool import Pool
 from breakeven.client.selfcheck import SelfCheck
@@ -22,13 +22,14 @@ from breakeven.compare.comparison import compare_traces
 from breakeven.compare.sequential import StoppingRule
 from breakeven.errors import BreakevenError, EndpointError, ServerError
 from breakeven.latency import request_latency
-from breakeven.measure import Asker, Failures, MeasurePlan, closing, describe
+from breakeven.measure import MeasurePlan, closing, describe, keep_warnings, send_warmup
 from breakeven.trace.journal import RunWriter
 from breakeven.trace.records import RequestTrace
 from breakeven.trace.run import RunMeta, load_run
 from breakeven.trial.plan import SIDES, Ask, TrialPlan, loads
 from breakeven.trial.result import TrialResult
 from breakeven.trial.store import SideRecord, TrialRecord, kept, load_trial, save_trial
+from breakeven.trial.windows import Windows
 from breakeven.units import count, duration
 
 Watch = Callable[[str], None]
@@ -58,10 +59,10 @@ class _Side:
     failure: Callable[[], str | None]
     failures: Failures = field(default_factory=Failures)
     traces: list[RequestTrace] = field(default_factory=list)
-    page: SpecCounters | None = None
-    """The speculation counters on /metrics as last read; None where there are none."""
-    counted: SpecCounters | None = None
-    """What they counted during this side's requests."""
+    windows: Windows = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.windows = Windows(self.asker)
 
 
 async def conduct(
@@ -91,7 +92,8 @@ async def conduct(
             with _saving(out, record, trial):
                 await trial.run()
             for name, end in ends.items():
-                end(trial.self_check(), asked[name].counted)
+                keep_warnings(asked[name].writer, asked[name].windows.meter)
+                end(trial.self_check(), asked[name].windows.meter)
         for name, asker in askers.items():
             await keep_tokens(pool, asker.endpoint, load_run(out / name))
     return load_trial(out)
@@ -101,7 +103,7 @@ async def _warm(pool: Pool, name: str, live: LiveSide, plan: TrialPlan, timeouts
     """Find the side answering, and warm it up. Raises EndpointError, which names the side."""
     try:
         asker = await Asker.find(pool, live.endpoint, plan.sampling, timeouts)
-        await asker.warm_up(plan.workload, plan.warmup)
+        await send_warmup(asker, plan.workload, plan.warmup)
     except BreakevenError as error:
         error.add_note(f"that was the {name}, {live.endpoint.base_url}")
         raise
@@ -175,8 +177,6 @@ class _Trial:
 
         Raises EndpointError or ServerError when a side is gone.
         """
-        for side in self.sides.values():
-            side.page = await side.asker.page()
         try:
             self.stop_reason = await self._repeats()
         except BreakevenError as error:
@@ -207,22 +207,31 @@ class _Trial:
     async def _repeat(self, repeat: int) -> None:
         reasons: list[str] = []
         for load in loads(self.plan, repeat):
-            report = await run_load(
-                load, self._send, ClosedLoop(self.plan.concurrency), _ignore, self.zero_ns
-            )
+            report = await self._ask(load)
             self._checks.append(report.self_check)
             reasons += report.self_check.reasons
-            if self.plan.concurrency > 1:
-                await self._count(self.sides[load[0].side])
         if reasons:
             self.left_out[repeat] = tuple(dict.fromkeys(reasons))
+
+    async def _ask(self, load: tuple[Ask, ...]) -> LoadReport:
+        """One load. Under concurrency it is of one side, and a window of its counters."""
+        loop = ClosedLoop(self.plan.concurrency)
+        if self.plan.concurrency == 1:
+            return await run_load(load, self._send, loop, _ignore, self.zero_ns)
+        side = self.sides[load[0].side]
+        before, asked = await side.windows.open(), len(side.traces)
+        report = await run_load(load, self._send, loop, _ignore, self.zero_ns)
+        await side.windows.close(before, side.traces[asked:])
+        return report
 
     async def _send(self, ask: Ask, due_ns: int | None) -> RequestTrace:
         """Ask one side and keep its trace; asked one at a time, with the counts that only /metrics gives."""
         side = self.sides[ask.side]
+        alone = self.plan.concurrency == 1
+        before = await side.windows.open() if alone else None
         trace = await side.asker.ask(ask.request, self.zero_ns, due_ns)
-        if self.plan.concurrency == 1:
-            counted = await self._count(side)
+        if alone:
+            counted = await side.windows.close(before, [trace])
             n_tokens = request_latency(trace).output_tokens
             trace = replace(trace, speculation=complete(trace.speculation, counted, n_tokens))
         side.writer.append(trace)
@@ -241,17 +250,6 @@ class _Trial:
             side.failures.see(trace)
         except EndpointError as error:
             raise EndpointError(f"the {name} is gone: {error}") from error
-
-    async def _count(self, side: _Side) -> SpecCounters | None:
-        """What /metrics counted since it was last read."""
-        if side.page is None:
-            return None
-        page = await side.asker.page()
-        counted = between(side.page, page)
-        side.page = page
-        if counted is not None:
-            side.counted = counted if side.counted is None else side.counted + counted
-        return counted
 
     def _reason_to_stop(self, repeat: int) -> str | None:
         """What the stopping rule says after this repeat, if it looks at all."""

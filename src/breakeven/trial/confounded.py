@@ -7,7 +7,6 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import suppress
 
 from breakeven.engines.dialect import Dialect
-from breakeven.errors import BreakevenError
 from breakeven.servers.lifecycle import Lifecycle
 
 QUIET_S = 1.0
@@ -29,7 +28,7 @@ UNSAID = "not said"
 async def log_facts(lifecycle: Lifecycle, dialect: Dialect) -> dict[str, str]:
     """What the log of the latest start tells (Dialect.facts); nothing where it cannot be read."""
     lines: list[str] = []
-    with suppress(TimeoutError, BreakevenError):
+    with suppress(Exception):
         async with asyncio.timeout(MOST_S):
             await _read(lifecycle.logs(), lines)
     return dialect.facts(lines)

@@ -9,12 +9,15 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+from breakeven.client.asker import Asker
+from breakeven.client.failures import GIVE_UP_AFTER, Failures
 from breakeven.client.load import ClosedLoop
 from breakeven.client.tokenise import keep_tokens
 from breakeven.client.transport import Pool
 from breakeven.engines.speculation import SpeculationConfig
 from breakeven.errors import UsageError
-from breakeven.measure import GIVE_UP_AFTER, Asker, Failures, MeasurePlan, describe
+from breakeven.measure import MeasurePlan, describe
+from breakeven.servers.lifecycle import Found
 from breakeven.trace.journal import RunWriter
 from breakeven.trace.run import Run, load_run
 from breakeven.trial.confounded import log_facts
@@ -31,15 +34,18 @@ from breakeven.trial.result import TrialResult
 __all__ = ["ORDERS", "LivePlan", "Order", "Service", "Watch", "dry_run", "measure_baseline", "try_candidate"]
 
 BASELINE, CANDIDATE = SIDES
+AGAIN = {"started"}
+"""Evidence that is another one after each restart, ours among them."""
 
 
 async def measure_baseline(service: Service, plan: LivePlan, out: Path, watch: Watch) -> Run:
     """Ask the service as it runs, without a restart, into out/baseline; a server that ends with breakeven is
     started first. It holds the half of the repeats that comes before the candidate (all of them for AB).
 
-    Raises UsageError where it does not run, EndpointError where it does not answer, ServerError where it
-    cannot be started, StorageError.
+    Raises UsageError where it does not run, or could not be changed afterwards; EndpointError where it does
+    not answer, ServerError where it cannot be started, StorageError.
     """
+    await service.lifecycle.check_rights()
     reload_s = await _started(service, plan, watch)
     watch.begins(
         f"{BASELINE}, as it runs", 1, len(plan.order), plan.before * len(plan.trial.workload.prompts)
@@ -67,14 +73,10 @@ async def _started(service: Service, plan: LivePlan, watch: Watch) -> float | No
     """Seconds that it took; None where it ran already. Raises UsageError for somebody's that does not run:
     what answers at its address then is another."""
     state = await service.lifecycle.state()
+    if (why := service.not_running(state)) is not None:
+        raise UsageError(why)
     if state.condition == "running":
         return None
-    if not service.ends_with_us:
-        detail = f" ({state.detail})" if state.detail else ""
-        raise UsageError(
-            f"{service.found.target} is {state.condition}{detail}: start it first, as a trial compares with "
-            "the service as it runs"
-        )
     await service.lifecycle.restart()
     answers = await ready(service, plan.start_limit_s, False, None, (), 1, watch.starting)
     return answers.seconds
@@ -107,8 +109,25 @@ async def try_candidate(
     if service.ends_with_us and plan.keep_if is not None:
         raise UsageError("a process that breakeven starts ends with it: leave out --keep-if")
     await service.lifecycle.check_rights()
+    service = replace(service, found=await _as_measured(service))
     found = _baseline(out, baseline, plan)
     return await LiveTrial(service, plan, candidate, out, watch, found).run()
+
+
+async def _as_measured(service: Service) -> Found:
+    """The server as it is now. Raises UsageError where that is not what was measured: somebody changed it
+    meanwhile, and the trial would change more than speculation."""
+    before, now = service.found, await service.lifecycle.inspect()
+    names = {*before.evidence, *now.evidence} - AGAIN
+    changed = sorted(name for name in names if before.evidence.get(name) != now.evidence.get(name))
+    changed += ["its command line"] if before.argv != now.argv else []
+    changed += ["its environment"] if before.environment != now.environment else []
+    if changed:
+        raise UsageError(
+            f"{before.target} is not as it was when its baseline was measured; changed since: "
+            f"{', '.join(changed)}. Nothing was touched: measure it again"
+        )
+    return now
 
 
 def _baseline(out: Path, elsewhere: Path | None, plan: LivePlan) -> Run:

@@ -8,19 +8,20 @@ from dataclasses import replace
 from pathlib import Path
 from time import perf_counter
 
+from breakeven.client.asker import Asker
+from breakeven.client.failures import GIVE_UP_AFTER, Failures
 from breakeven.client.tokenise import keep_tokens
 from breakeven.client.transport import Pool
 from breakeven.compare.comparison import compare_traces
 from breakeven.compare.sequential import MIN_REPEATS, StoppingRule
 from breakeven.engines.speculation import SpeculationConfig
 from breakeven.errors import BreakevenError, StorageError, UsageError
-from breakeven.measure import GIVE_UP_AFTER, Asker, End, Failures
+from breakeven.measure import End
 from breakeven.servers.operations import Operation
 from breakeven.trace.journal import RunWriter
 from breakeven.trace.run import Run, load_run
 from breakeven.trial.confounded import between_sides, between_starts, log_facts
 from breakeven.trial.live_change import LiveChange, changing, operations_of, told
-from breakeven.trial.live_dry_run import undo_words
 from breakeven.trial.live_guard import candidate_guard, while_alive
 from breakeven.trial.live_order import whole_repeats
 from breakeven.trial.live_records import LivePlan, Service, Watch
@@ -31,12 +32,13 @@ from breakeven.trial.store import SideRecord, TrialRecord, is_trial, kept, load_
 from breakeven.units import count, duration
 
 BASELINE, CANDIDATE = SIDES
+NEVER_READY, CUT_OFF = "was never ready", "was cut off before it was noted"
 NO_RETURN = (
     "the baseline was not measured again after the candidate: a drift of the machine, or of the load that "
     "others put on it, looks like a difference"
 )
 
-
+BOTH = "the baseline speculates too ({runs}): the figures compare two ways to speculate, not one with none"
 LEARNS = (
     "{method} learns across requests: each prompt was asked once, and others for warm-up; what it learns "
     "of your own traffic in the long run is not in these figures"
@@ -101,7 +103,7 @@ class LiveTrial:
     async def _in_its_place(self, stack: ExitStack) -> tuple[Operation, ...]:
         """The candidate's part, with the service put back at its end. Returns what was kept instead, if it
         was; what the stack holds by then is written after that."""
-        operations = operations_of(self.service, self.argv, self.candidate)
+        operations = operations_of(self.service, self.argv, self.candidate, self.found.server.version)
         async with changing(self.service, self.plan, self.watch) as change:
             side, end = stack.enter_context(self._candidate_run())
             stack.enter_context(self._saving())
@@ -125,7 +127,8 @@ class LiveTrial:
         return text if key is None else key.redact(text)
 
     def _for_good(self) -> tuple[Operation, ...]:
-        return operations_of(self.service, self.argv, self.candidate, for_good=True)
+        version = self.found.server.version
+        return operations_of(self.service, self.argv, self.candidate, version, for_good=True)
 
     async def _measure(self, change: LiveChange, side: MeasuredSide, operations: Sequence[Operation]) -> None:
         """Each start of the candidate. Raises BreakevenError where it fails, and StorageError."""
@@ -138,6 +141,7 @@ class LiveTrial:
                 await change.again(probes, concurrency)
             else:
                 self.reloads[CANDIDATE] = (await change.start(operations, probes, concurrency)).seconds
+                self._save(over=False)
                 facts = await log_facts(self.service.lifecycle, self.service.dialect)
                 self.differences[CANDIDATE] = between_sides(self.found.extra.get(FACTS, {}), facts)
             async with Pool() as pool:
@@ -210,7 +214,7 @@ class LiveTrial:
     @contextmanager
     def _candidate_run(self) -> Iterator[tuple[MeasuredSide, End]]:
         """Written before anything is touched: whatever happens then, the trial can be shown."""
-        meta = unanswered(self.found)
+        meta = unanswered(self.found, self.plan.trial.workload)
         writer = RunWriter.create(self.out / CANDIDATE, meta, self.plan.trial.workload.prompts)
         see = candidate_guard(self.plan.bounds, self.before)
         with measuring(CANDIDATE, self.plan.trial, writer, self.watch, see) as made:
@@ -219,13 +223,14 @@ class LiveTrial:
     @contextmanager
     def _saving(self) -> Iterator[None]:
         """trial.json when the trial begins, and when it ends in whatever way. Raises StorageError."""
-        self._save()
+        self._save(over=False)
         try:
             yield
         finally:
             self._save()
 
-    def _save(self) -> None:
+    def _save(self, over: bool = True) -> None:
+        """What is saved before it is over is what there is of a trial that is killed."""
         trial = self.plan.trial
         save_trial(
             self.out,
@@ -235,25 +240,28 @@ class LiveTrial:
                 started=self.found.created,
                 floor=trial.floor,
                 alpha=self.rule.alpha_per_look if self.rule else 1 - trial.confidence,
-                sides={name: self._side_record(name) for name in SIDES},
-                stop_reason=self.stop_reason or "interrupted",
+                sides={name: self._side_record(name, over) for name in SIDES},
+                stop_reason=self.stop_reason or ("interrupted" if over else "cut off"),
                 left_out=self.left_out,
-                elapsed_s=perf_counter() - self._began_s,
+                elapsed_s=perf_counter() - self._began_s if over else None,
                 finished=self.is_finished,
                 failed=self.failed,
             ),
         )
 
-    def _side_record(self, name: str) -> SideRecord:
+    def _side_record(self, name: str, over: bool) -> SideRecord:
         title = self.service.dialect.title
         if name == CANDIDATE:
             learned = (LEARNS.format(method=self.candidate.method),) if self.fresh else ()
             warnings = (*learned, *self.differences[name])
-            return SideRecord(f"{title}, {self.candidate.describe()}", self.reloads[name], warnings)
-        speculation = self.service.dialect.speculation(self.service.found.argv)
+            title = f"{title}, {self.candidate.describe()}"
+            absent = NEVER_READY if over else CUT_OFF
+            return SideRecord(title, self.reloads[name], warnings, reload_absent=absent)
+        speculation = self.service.speculation
         runs = speculation.describe() if speculation else "no speculation"
         alone = (NO_RETURN,) if self.asked and not self.is_asked_again else ()
-        warnings = (*alone, *self.differences[name])
+        both = (BOTH.format(runs=runs),) if speculation else ()
+        warnings = (*both, *alone, *self.differences[name])
         return SideRecord(f"{title} as found, {runs}", self.reloads[name], warnings)
 
     def _note_reload(self, change: LiveChange) -> None:
@@ -270,7 +278,7 @@ class LiveTrial:
         """How to undo it: the journal is closed, so that no recovery does."""
         self.stop_reason = f"{self.stop_reason}; the candidate was kept"
         self._save()
-        undo = [words for one in reversed(operations) if (words := undo_words(one))]
+        undo = [words for one in reversed(operations) if (words := one.describe_undo())]
         target = self.service.found.target
         told(self.watch.said, f"{self.candidate.describe()} stays on {target}; breakeven recover leaves it")
         told(self.watch.said, f"to undo it by hand: {'; '.join([*undo, f'restart {target}'])}")

@@ -3,28 +3,30 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from time import monotonic
 from typing import TypeVar
 
 from breakeven.engines.speculation import SpeculationConfig
-from breakeven.errors import BreakevenError, StorageError, UsageError
+from breakeven.errors import StorageError
 from breakeven.servers import recovery
-from breakeven.servers.lifecycle import Lifecycle
-from breakeven.servers.operation_kinds import WriteFile
+from breakeven.servers.lifecycle import START_LIMIT_S, Lifecycle
+from breakeven.servers.operation_kinds import RunCommand, WriteFile
 from breakeven.servers.operations import Operation
 from breakeven.servers.readiness import Progress, Ready, Wanted, wait_until_ready
 from breakeven.servers.start_times import keep_start_s, last_start_s
 from breakeven.servers.undo_journal import UndoJournal
 from breakeven.servers.undo_record import Verification
 from breakeven.trial.live_interrupts import heeded, undisturbed
-from breakeven.trial.live_records import START_LIMIT_S, LivePlan, Service, Watch
+from breakeven.trial.live_records import LivePlan, Service, Watch
 from breakeven.workload.prompts import Prompt
 
 Told = TypeVar("Told")
 
-CONTAINERS = ("docker", "compose", "kubernetes")
+DEFAULT_MODE, OTHERS_READ = 0o644, 0o004
+AS_ROOT = "systemd:"
+"""Targets whose files are written as root, and read as whoever the service runs as."""
 
 
 class LiveChange:
@@ -74,11 +76,13 @@ class LiveChange:
         any other has to run. Raises BreakevenError: then the journal stays, for `breakeven recover`."""
         began = self._now()
 
-        async def verify(verification: Verification, lifecycle: Lifecycle) -> None:
-            self.baseline = await self._ready(False, began)
+        async def verify(verification: Verification, lifecycle: Lifecycle, is_restarted: bool) -> None:
+            self.baseline = await self._ready(False, began if is_restarted else None)
 
         service, touched = self.service, self.journal.record.touched
-        await recovery.put_back(self.journal, service.host, service.lifecycle, verify, self._say)
+        await recovery.put_back(
+            self.journal, service.host, service.lifecycle, verify, self._say, self._limit_s(False)
+        )
         if service.ends_with_us and touched and restart:
             self._say(f"restarting {service.found.target} as it was")
             await service.lifecycle.restart()
@@ -88,9 +92,12 @@ class LiveChange:
     async def _ready(
         self, changed: bool, began: float | None, probes: Sequence[Prompt] = (), concurrency: int = 1
     ) -> Ready:
-        """A baseline that answers late is better than one that is given up."""
-        limit_s = self.plan.start_limit_s if changed else max(self.plan.start_limit_s, START_LIMIT_S)
+        limit_s = self._limit_s(changed)
         return await ready(self.service, limit_s, changed, began, probes, concurrency, self._progress)
+
+    def _limit_s(self, changed: bool) -> float:
+        """A baseline that answers late is better than one that is given up."""
+        return self.plan.start_limit_s if changed else max(self.plan.start_limit_s, START_LIMIT_S)
 
     def _now(self) -> float | None:
         """A person may take hours to restart a server: that is no part of its start."""
@@ -144,7 +151,10 @@ async def _put_back(change: LiveChange, restart: bool) -> None:
     target = change.service.found.target
     try:
         await change.put_back(restart)
-    except BreakevenError as error:
+    except recovery.Unnoted:
+        change.is_back = True
+        raise
+    except Exception as error:
         if not change.service.ends_with_us:
             error.add_note(f"{target} is not back as it was found: type  breakeven recover {target}")
         raise
@@ -161,7 +171,8 @@ async def ready(
 ) -> Ready:
     """Wait, and keep how long it took for the next time. Raises what `wait_until_ready` raises."""
     target = service.found.target
-    wanted = Wanted(service.endpoint, limit_s, concurrency, probes, usual_s=last_start_s(target, changed))
+    usual_s = last_start_s(target, changed)
+    wanted = Wanted(service.endpoint, limit_s, concurrency, probes, usual_s=usual_s, is_returning=not changed)
     answers = await wait_until_ready(service.lifecycle, service.dialect, wanted, began=began, watch=watch)
     with suppress(StorageError):
         keep_start_s(target, changed, answers.seconds)
@@ -169,18 +180,26 @@ async def ready(
 
 
 def operations_of(
-    service: Service, argv: tuple[str, ...], candidate: SpeculationConfig, *, for_good: bool = False
+    service: Service,
+    argv: tuple[str, ...],
+    candidate: SpeculationConfig,
+    version: str | None = None,
+    *,
+    for_good: bool = False,
 ) -> tuple[Operation, ...]:
-    """What makes the service start with the candidate, in order. Touches nothing.
-
-    Raises UsageError where the engine takes it from a file that cannot be put where the server runs.
-    """
-    files = service.dialect.files(service.found.argv, candidate)
-    if files and service.lifecycle.kind in CONTAINERS:
-        raise UsageError(
-            f"{service.dialect.title} takes this from {', '.join(files)}, which is inside a container: put "
-            "the file where the container sees it, and name it on its command line"
-        )
-    written = (WriteFile.on(service.host, path, text.encode()) for path, text in files.items())
+    """What makes the service start with `argv` of Service.candidate_argv, for the same version, in order.
+    Touches nothing. Raises ServerError where what is there cannot be read."""
+    files = service.dialect.files(service.found.argv, candidate, version)
     make = service.lifecycle.keep if for_good else service.lifecycle.change
-    return (*written, *make(service.found, argv))
+    return (*_written(service, files), *make(service.found, argv))
+
+
+def _written(service: Service, files: Mapping[str, str]) -> Iterator[Operation]:
+    """A copy of a file of the user's can be read by those who can read that one, and by no others."""
+    name = service.dialect.copied(service.found.argv)
+    original = None if name is None else service.found.path(name)
+    mode = None if original is None else service.host.mode(original)
+    for path, text in files.items():
+        yield WriteFile.on(service.host, path, text.encode(), DEFAULT_MODE if mode is None else mode)
+        if mode is not None and not mode & OTHERS_READ and service.found.target.startswith(AS_ROOT):
+            yield RunCommand(("chown", f"--reference={original}", "--", path))

@@ -6,6 +6,8 @@ import shlex
 from collections.abc import Iterator
 
 from breakeven.engines.speculation import SpeculationConfig
+from breakeven.servers.lifecycle import State
+from breakeven.servers.operation_kinds import RunCommand
 from breakeven.servers.operations import Operation
 from breakeven.servers.secrets import masked_argv
 from breakeven.servers.start_times import last_start_s
@@ -15,18 +17,29 @@ from breakeven.trial.live_records import LivePlan, Service
 from breakeven.units import count, duration
 
 
-def dry_run(service: Service, plan: LivePlan) -> str:
+def dry_run(service: Service, plan: LivePlan, state: State) -> str:
     """The change as a diff; each operation with its undo; restarts, waits, probes and requests, in order.
+    `state` is how the service is now.
 
     Raises UsageError where a candidate could not be tried.
     """
     lines = [f"{service.found.target}: {service.dialect.title} at {service.endpoint.base_url}"]
-    lines += [f"  {shlex.join(masked_argv(service.found.as_run or service.found.argv))}"]
-    lines += [f"  warning: {warning}" for warning in service.found.warnings]
-    lines += ["", "The baseline as it runs, without a restart", *_requests(plan, plan.before)]
+    argv = service.found.as_run or service.found.argv
+    lines += [f"  {shlex.join(masked_argv(argv))}"] if argv else []
+    stopped = service.not_running(state)
+    lines += [f"  warning: {words}" for words in (stopped, *service.warnings(())) if words is not None]
+    lines += ["", *_baseline(service), *_requests(plan, plan.before)]
     for candidate in plan.candidates:
         lines += ["", *_candidate(service, plan, candidate)]
     return "\n".join(lines) + "\n"
+
+
+def _baseline(service: Service) -> Iterator[str]:
+    if not service.ends_with_us:
+        yield "The baseline as it runs, without a restart"
+        return
+    yield "The baseline"
+    yield f"  start it{_usual(last_start_s(service.found.target, False))}; it ends with breakeven"
 
 
 def _candidate(service: Service, plan: LivePlan, candidate: SpeculationConfig) -> Iterator[str]:
@@ -37,8 +50,9 @@ def _candidate(service: Service, plan: LivePlan, candidate: SpeculationConfig) -
         yield f"  warning: {warning}"
     yield from (f"  {line}" for line in service.lifecycle.diff(service.found, argv).splitlines())
     operations = operations_of(service, argv, candidate)
-    yield "  write the journal, by which  breakeven recover  can undo each of these"
-    yield from (f"  {operation.describe()}" for operation in operations)
+    if not service.ends_with_us:
+        yield "  write the journal, by which  breakeven recover  can undo each of these"
+    yield from (f"  {operation.describe()}" for operation in operations if not _is_undo_only(operation))
     for start, asked in enumerate(repeats.candidate):
         yield from _start(service, plan, plan.is_fresh(service.dialect, candidate))
         more = " at most" if plan.trial.repeats is None and len(asked) > 1 else ""
@@ -46,10 +60,14 @@ def _candidate(service: Service, plan: LivePlan, candidate: SpeculationConfig) -
         if start + 1 < len(repeats.candidate):
             yield "  the same again, to see whether two starts are alike"
     yield "  then, or on any failure, Ctrl-C or SIGTERM:"
-    yield from (f"    {undo}" for operation in reversed(operations) if (undo := undo_words(operation)))
+    yield from (f"    {undo}" for operation in reversed(operations) if (undo := operation.describe_undo()))
     usual = _usual(last_start_s(service.found.target, False))
     yield f"    restart it as it was{usual}, and wait until a completion comes back"
     yield from _afterwards(plan, repeats)
+
+
+def _is_undo_only(operation: Operation) -> bool:
+    return isinstance(operation, RunCommand) and operation.argv is None
 
 
 def _start(service: Service, plan: LivePlan, fresh: bool) -> Iterator[str]:
@@ -80,21 +98,3 @@ def _requests(plan: LivePlan, repeats: int, more: str = "") -> Iterator[str]:
 
 def _usual(seconds: float | None) -> str:
     return "" if seconds is None else f" (about {duration(seconds)} when it was last seen)"
-
-
-def undo_words(operation: Operation) -> str | None:
-    """How it is undone, to be done by hand if need be; None: there is nothing to do."""
-    value = operation.to_json()
-    match value["op"]:
-        case "write_file" if value["before"] is None:
-            return f"remove {value['path']}"
-        case "write_file":
-            return f"put {value['path']} back as it was"
-        case "run_command":
-            undo = value["undo_argv"]
-            return None if undo is None else f"run {shlex.join(masked_argv(undo))}"
-        case "start_with":
-            return None
-        case "ask_for_restart":
-            return operation.describe()
-    return f"undo: {operation.describe()}"

@@ -8,11 +8,11 @@ from typing import Any
 
 from breakeven.compare.degenerate import is_degenerate
 from breakeven.errors import ServerError
-from breakeven.servers.watch import LOOK_S, Bounds, CandidateWatch, until_death
+from breakeven.servers.watch import Bounds, CandidateWatch, until_death
 from breakeven.trace.records import RequestTrace
 from breakeven.trial.live_records import Service
 
-LAST_LOOK_S = 3 * LOOK_S
+LAST_LOOKS_S = 5.0
 """Requests fail before it is seen that the process has ended, which says more."""
 
 
@@ -21,12 +21,14 @@ async def while_alive(service: Service, name: str, work: Coroutine[Any, Any, Non
 
     Both sides are measured in it: looking costs the machine something, and has to cost both the same.
     """
-    death = asyncio.ensure_future(until_death(service.lifecycle, service.dialect, name))
+    alarm = asyncio.Event()
+    death = asyncio.ensure_future(until_death(service.lifecycle, service.dialect, name, alarm))
     asking = asyncio.ensure_future(work)
     try:
         await asyncio.wait({death, asking}, return_when=asyncio.FIRST_COMPLETED)
         if asking.done() and asking.exception() is not None:
-            await asyncio.wait({death}, timeout=LAST_LOOK_S)
+            alarm.set()
+            await asyncio.wait({death}, timeout=LAST_LOOKS_S)
         if death.done():
             raise ServerError(death.result())
         asking.result()
@@ -37,15 +39,8 @@ async def while_alive(service: Service, name: str, work: Coroutine[Any, Any, Non
 
 
 def candidate_guard(bounds: Bounds, baseline: Sequence[RequestTrace]) -> Callable[[RequestTrace], None]:
-    """What each of a candidate's answers is shown to. It raises ServerError once there is to be no further.
-
-    `baseline` shows how much garbage the model answers by itself. Where that is so much that nothing could be
-    worse by the bound, garbage is not looked for.
-    """
-    answered = [trace for trace in baseline if trace.error is None]
-    share = sum(map(is_degenerate, answered)) / len(answered) if answered else 0.0
-    can_tell = share + bounds.garbage_share <= 1
-    watch = CandidateWatch(bounds, is_degenerate if can_tell else lambda trace: False, share)
+    """What each of a candidate's answers is shown to. Raises ServerError once there is to be no further."""
+    watch = CandidateWatch(bounds, is_degenerate, baseline)
 
     def see(trace: RequestTrace) -> None:
         reason = watch.see(trace)

@@ -11,17 +11,18 @@ from time import perf_counter_ns
 from typing import Any
 
 from breakeven.acceptance.combine import complete
-from breakeven.acceptance.counters import SpecCounters
-from breakeven.acceptance.prometheus import between
-from breakeven.client.load import ClosedLoop, run_load
+from breakeven.acceptance.meter import Meter
+from breakeven.client.asker import Asker
+from breakeven.client.load import ClosedLoop, LoadReport, run_load
 from breakeven.client.selfcheck import SelfCheck
 from breakeven.latency import request_latency
-from breakeven.measure import Asker, End, closing
+from breakeven.measure import End, closing, keep_warnings, send_warmup
 from breakeven.trace.journal import RunWriter
 from breakeven.trace.records import RequestTrace
 from breakeven.trace.run import RunMeta
 from breakeven.trial.live_records import Watch
 from breakeven.trial.plan import TrialPlan
+from breakeven.trial.windows import Windows
 from breakeven.workload.prompts import Prompt, Request, Workload
 
 See = Callable[[RequestTrace], None]
@@ -60,8 +61,8 @@ class MeasuredSide:
         self._zero_ns = perf_counter_ns() - writer.last_ns
         self._asker: Asker | None = None
         self._checks: list[SelfCheck] = []
-        self._page: SpecCounters | None = None
-        self._counted = writer.meta.counters
+        self._windows: Windows | None = None
+        self._earlier = writer.meta.counters, writer.meta.load
 
     async def begin(self, asker: Asker, fresh: bool) -> None:
         """Warm it up. Raises EndpointError where not even the first request is answered."""
@@ -74,7 +75,7 @@ class MeasuredSide:
         if self._asker is None:
             self._zero_ns = perf_counter_ns() - self.writer.last_ns
         self._asker = asker
-        self._page = await asker.page()
+        self._windows = self._next_windows(asker)
 
     async def ask(self, repeats: Sequence[int], limit_s: float | None = None) -> None:
         """One repeat after the other, at least one, while there is time. Raises as `repeat`."""
@@ -86,11 +87,9 @@ class MeasuredSide:
     async def repeat(self, number: int) -> None:
         """Every prompt once. Raises what `see` raises, and StorageError."""
         began_ns = perf_counter_ns()
-        asked = [Request(prompt, number, block=number) for prompt in self.plan.workload.prompts]
-        load = ClosedLoop(self.plan.concurrency)
-        report = await run_load(asked, self._send, load, self._keep, self._zero_ns)
-        if self.plan.concurrency > 1:
-            await self._count()
+        report = await self._load(
+            [Request(prompt, number, block=number) for prompt in self.plan.workload.prompts]
+        )
         took_s = (perf_counter_ns() - began_ns) / 1e9
         self._measured_s += took_s
         self._longest_s = max(self._longest_s, took_s)
@@ -117,35 +116,48 @@ class MeasuredSide:
             return
         earlier = self.writer.meta.extra.get(LEFT_OUT, {})
         self.note(**{LEFT_OUT: {**earlier, **{str(n): why for n, why in self.left_out.items()}}})
-        end(max(fine, key=lambda check: check.event_loop_lag_ms["p99"] or 0.0), self._counted)
+        meter = self._windows.meter if self._windows else Meter()
+        keep_warnings(self.writer, meter)
+        worst = max(fine, key=lambda check: check.event_loop_lag_ms["p99"] or 0.0)
+        end(worst, meter.on_top_of(*self._earlier))
+
+    def _next_windows(self, asker: Asker) -> Windows:
+        """Each start of the server has its own warm-up, of as many requests at once as are asked later."""
+        meter = self._windows.meter if self._windows else Meter(late=0)
+        return Windows(asker, replace(meter, late=meter.late + self.plan.concurrency))
+
+    async def _load(self, requests: Sequence[Request]) -> LoadReport:
+        """One repeat. Under concurrency it is a window of the server's counters."""
+        _, windows = self._begun()
+        loop = ClosedLoop(self.plan.concurrency)
+        if self.plan.concurrency == 1:
+            return await run_load(requests, self._send, loop, self._keep, self._zero_ns)
+        before, asked = await windows.open(), len(self.traces)
+        report = await run_load(requests, self._send, loop, self._keep, self._zero_ns)
+        await windows.close(before, self.traces[asked:])
+        return report
 
     async def _send(self, request: Request, due_ns: int | None) -> RequestTrace:
         """Asked one at a time, with the counts that only /metrics gives."""
-        if self._asker is None:
-            raise RuntimeError("a side is asked once it has begun")
-        trace = await self._asker.ask(request, self._zero_ns, due_ns)
+        asker, windows = self._begun()
         if self.plan.concurrency > 1:
-            return trace
-        counted = await self._count()
+            return await asker.ask(request, self._zero_ns, due_ns)
+        before = await windows.open()
+        trace = await asker.ask(request, self._zero_ns, due_ns)
+        counted = await windows.close(before, [trace])
         n_tokens = request_latency(trace).output_tokens
         return replace(trace, speculation=complete(trace.speculation, counted, n_tokens))
+
+    def _begun(self) -> tuple[Asker, Windows]:
+        if self._asker is None or self._windows is None:
+            raise RuntimeError("a side is asked once it has begun")
+        return self._asker, self._windows
 
     def _keep(self, trace: RequestTrace) -> None:
         self.writer.append(trace)
         self.traces.append(trace)
         self.watch.answered(self.name, trace)
         self.see(trace)
-
-    async def _count(self) -> SpecCounters | None:
-        """What /metrics counted since it was last read."""
-        if self._page is None or self._asker is None:
-            return None
-        page = await self._asker.page()
-        counted = between(self._page, page)
-        self._page = page
-        if counted is not None:
-            self._counted = counted if self._counted is None else self._counted + counted
-        return counted
 
 
 @contextmanager
@@ -165,9 +177,9 @@ async def warm_up(asker: Asker, plan: TrialPlan, fresh: bool) -> None:
     server caches any. Where the prompts must stay `fresh`, others are asked.
     """
     if fresh:
-        await asker.warm_up(NEUTRAL, plan.warmup)
+        await send_warmup(asker, NEUTRAL, plan.warmup)
         return
-    await asker.warm_up(plan.workload, plan.warmup)
+    await send_warmup(asker, plan.workload, plan.warmup)
     short = [Request(replace(prompt, max_tokens=PRIME_TOKENS)) for prompt in plan.workload.prompts]
 
     async def send(request: Request, due_ns: int | None) -> RequestTrace:
@@ -176,7 +188,7 @@ async def warm_up(asker: Asker, plan: TrialPlan, fresh: bool) -> None:
     await run_load(short, send, ClosedLoop(plan.concurrency), lambda trace: None)
 
 
-def unanswered(baseline: RunMeta) -> RunMeta:
+def unanswered(baseline: RunMeta, workload: Workload) -> RunMeta:
     """Of a candidate that has not answered yet."""
     return replace(
         baseline,
@@ -187,5 +199,8 @@ def unanswered(baseline: RunMeta) -> RunMeta:
         elapsed_s=None,
         self_check=None,
         counters=None,
+        load=None,
+        notes=(),
+        warnings=workload.warnings,
         extra={},
     )

@@ -8,6 +8,8 @@ from pathlib import Path
 from breakeven.acceptance.counters import SpecCounters
 from breakeven.compare.records import Comparison, Verdict
 
+RUNNING = "was running already"
+
 
 @dataclass(frozen=True, slots=True)
 class Side:
@@ -20,10 +22,11 @@ class Side:
     url: str
     run_dir: Path
     reload_s: float | None
-    """From the start of the process to the first real completion; None if it was running already."""
+    """From the start of the process to the first real completion; None where `reload_absent` says why."""
     acceptance: SpecCounters | None
     """Over the measured requests only; None where speculation was off or the server says nothing."""
     acceptance_by_prompt: dict[str, SpecCounters]
+    reload_absent: str = RUNNING
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,3 +49,5 @@ class TrialResult:
     """ISO 8601, UTC."""
     elapsed_s: float | None
     """None for a trial that was cut off without a chance to say."""
+    left_out: int = 0
+    """Repeats that were asked, and are not compared."""

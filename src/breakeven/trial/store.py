@@ -6,7 +6,7 @@ Format history (`format_version`):
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ import orjson
 
 from breakeven.acceptance.combine import complete, total
 from breakeven.acceptance.counters import SpecCounters
+from breakeven.acceptance.meter import FOREIGN
 from breakeven.compare.comparison import compare_traces
 from breakeven.compare.confounders import confounders
 from breakeven.compare.degenerate import is_degenerate
@@ -26,7 +27,7 @@ from breakeven.trace.rows import dump_json
 from breakeven.trace.run import Run, load_run
 from breakeven.trace.typed import check_types
 from breakeven.trial.plan import SIDES
-from breakeven.trial.result import Side, TrialResult
+from breakeven.trial.result import RUNNING, Side, TrialResult
 from breakeven.units import count
 from breakeven.verdict import judge
 
@@ -41,6 +42,8 @@ class SideRecord:
     description: str
     reload_s: float | None = None
     warnings: tuple[str, ...] = ()
+    reload_absent: str = RUNNING
+    """Why reload_s is None, of the side's server."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,15 +173,16 @@ def _assemble(folder: Path, record: TrialRecord, runs: Mapping[str, Run]) -> Tri
         stopped_after=comparison.repeats,
         stop_reason=record.stop_reason,
         confounders=(
-            *runs["baseline"].meta.warnings,
+            *_warnings(runs),
             *(warning for name in SIDES for warning in record.sides[name].warnings),
             *_unlike(runs),
-            *_left_out(record),
+            *_left_out(record, {reason for _, ok, reasons in checks if not ok for reason in reasons}),
             *confounders(traces["baseline"], traces["candidate"]),
         ),
         run_dir=folder,
         started=record.started,
         elapsed_s=record.elapsed_s,
+        left_out=len(record.left_out),
     )
 
 
@@ -198,15 +202,25 @@ def _side(name: str, record: TrialRecord, run: Run, traces: list[RequestTrace]) 
         if trace.speculation is not None:
             by_prompt.setdefault(trace.prompt_id, []).append(trace.speculation)
     sums = {prompt: summed for prompt, parts in by_prompt.items() if (summed := total(parts)) is not None}
+    is_shared = any(why.startswith(FOREIGN) for why in run.meta.warnings)
     return Side(
         name=name,
         description=record.sides[name].description,
         url=run.meta.url,
         run_dir=run.path,
         reload_s=record.sides[name].reload_s,
-        acceptance=complete(total(list(sums.values())), run.meta.counters),
+        reload_absent=record.sides[name].reload_absent,
+        acceptance=complete(total(list(sums.values())), None if is_shared else run.meta.counters),
         acceptance_by_prompt=sums,
     )
+
+
+def _warnings(runs: Mapping[str, Run]) -> list[str]:
+    """Of both runs. One that only one side has names it, such as traffic of others."""
+    warned = {name: runs[name].meta.warnings for name in SIDES}
+    shared = [why for why in warned["baseline"] if why in warned["candidate"]]
+    own = [f"{name}: {why}" for name, all_of in warned.items() for why in all_of if why not in shared]
+    return [*shared, *own]
 
 
 def _unlike(runs: Mapping[str, Run]) -> list[str]:
@@ -229,11 +243,12 @@ def _fields(first: Any, second: Any) -> dict[str, tuple[Any, Any]]:
     return {f"`{name}`": (getattr(first, name), getattr(second, name)) for name in names}
 
 
-def _left_out(record: TrialRecord) -> list[str]:
+def _left_out(record: TrialRecord, told: Collection[str]) -> list[str]:
+    """With the reasons that the verdict has not told."""
     if not record.left_out:
         return []
     first = min(record.left_out)
-    return [
-        f"{count(len(record.left_out), 'repeat')} left out of the comparison, the first of them "
-        f"(number {first + 1}) because {'; '.join(record.left_out[first])}"
-    ]
+    reasons = [reason for reason in record.left_out[first] if reason not in told]
+    why = f" because {'; '.join(reasons)}" if reasons else ""
+    n_left_out = count(len(record.left_out), "repeat")
+    return [f"{n_left_out} left out of the comparison, the first of them (number {first + 1}){why}"]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 import pytest
 
+from breakeven.cli.case_options import told_of
 from breakeven.cli.explain import explain
 from breakeven.errors import UsageError
 
@@ -39,3 +40,19 @@ def test_a_batch_that_no_memory_holds(option: str, value: str):
 def test_an_engines_flag_with_another_type_in_it(config: str, said: str):
     with pytest.raises(UsageError, match=said):
         explain.main([*SPEEDS, "--k", "5", *H100, "--speculative-config", config], standalone_mode=False)
+
+
+@pytest.mark.parametrize("k", ["-3", "0", "50000000"])
+def test_a_window_that_no_engine_has(k: str):
+    with pytest.raises(click.BadParameter, match="1<=x<=1000"):
+        explain.main([*SPEEDS, "--k", k, *H100], standalone_mode=False)
+
+
+@pytest.mark.parametrize("name", ["num_speculative_tokens", "prompt_lookup_min", "prompt_lookup_max"])
+@pytest.mark.parametrize("value", [-3, 0, 50_000_000])
+def test_lengths_that_no_engine_has(name: str, value: int):
+    values = {"k": None, "method": None, "speculative_config": f'{{"{name}": {value}}}'}
+    with pytest.raises(UsageError, match=f"{name} that is no whole number of 1 to 1000"):
+        told_of(values)
+    with pytest.raises(UsageError, match="--max-n"):
+        told_of({**values, "speculative_config": None, "max_n": 50_000_000})

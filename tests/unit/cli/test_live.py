@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import shutil
 from collections.abc import Iterator
 from dataclasses import replace
@@ -23,7 +24,9 @@ from breakeven.interval import Interval
 from breakeven.servers.fake import FakeServer, vllm_script
 from breakeven.servers.fake.systemctl import FakeSystemd
 from breakeven.servers.lifecycle import Found
+from breakeven.servers.occupied import occupied
 from breakeven.servers.start_times import keep_start_s
+from breakeven.servers.systemd.dropin import TRIAL_NAME
 from breakeven.trace.run import load_run
 from breakeven.trial import confounded
 from breakeven.trial import live as live_trial
@@ -228,6 +231,24 @@ def test_a_trial_that_another_left_unfinished_is_not_begun(stage: Stage, monkeyp
     assert not (stage.folder / "out").exists()
 
 
+def test_two_trials_do_not_measure_each_other(stage: Stage):
+    with (
+        occupied("systemd:vllm.service"),
+        pytest.raises(UsageError, match=r"a trial on .* runs"),
+    ):
+        stage.done(*NGRAM, "--yes")
+    assert not (stage.folder / "out").exists()
+
+
+def test_what_a_running_trial_changed_is_its_own(stage: Stage):
+    """Only without it is its drop-in one that is to be recovered."""
+    stage.systemd.write(f"/run/systemd/system/vllm.service.d/{TRIAL_NAME}", b"[Service]\n")
+    asyncio.run(stage.systemd.run(("systemctl", "daemon-reload")))
+    with occupied("systemd:vllm.service"):
+        assert "runs (process" in stage.refused("--server", "systemd:vllm", *NGRAM)
+    assert "type  breakeven recover" in stage.refused("--server", "systemd:vllm", *NGRAM)
+
+
 def test_rights_are_asked_for_before_anything_is_measured(stage: Stage):
     stage.systemd.uid = 1000
     with pytest.raises(UsageError, match="add --sudo"):
@@ -361,6 +382,21 @@ def test_it_asks_at_a_terminal(stage: Stage, monkeypatch: pytest.MonkeyPatch, an
     assert asked[0].endswith("; 2 restarts, of which none was timed yet (each may take 2 h 00 min); go on?")
 
 
+def test_ctrl_c_at_the_question_says_that_nothing_was_restarted(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+):
+    def confirm(question: str, err: bool) -> bool:
+        raise click.Abort
+
+    monkeypatch.setattr(live, "can_ask", lambda: True)
+    monkeypatch.setattr(click, "confirm", confirm)
+    with pytest.raises(click.Abort) as raised:
+        stage.done(*NGRAM)
+    (note,) = raised.value.__notes__
+    assert note.startswith("nothing was restarted for ngram, k 5") and "baseline is kept in" in note
+    assert stage.tried == []
+
+
 # Plan file and order of options
 
 
@@ -412,3 +448,59 @@ def test_options_belong_to_the_method_before_them(stage: Stage):
     stage.done("--yes", "--k", 4, "--method", "ngram", "--max-n", 3, "--min-n", 2, "--method", "suffix")
     told = {one.describe() for one in stage.tried}
     assert told == {"ngram, k 4, n-grams of 2 to 3 tokens", "suffix, k 4"}
+
+
+# Where an engine is told by a file, and as whom
+
+
+TRT = "/opt/trt/bin/trtllm-serve /models/m --port {port}"
+TRT_NGRAM = ("--method", "ngram", "--k", "5", "--max-n", "4")
+
+
+def test_a_file_of_an_engine_lies_where_the_unit_finds_it_and_goes_with_the_trial(stage: Stage):
+    stage.machine(command=TRT.format(port=stage.url.rpartition(":")[2]))
+    said = stage.run(*TRT_NGRAM, "--dry-run").stdout
+    assert "write /run/breakeven/breakeven-speculation-" in said
+    assert "remove /run/breakeven/breakeven-speculation-" in said
+
+
+def test_a_file_that_a_reboot_takes_away_is_not_kept(stage: Stage):
+    stage.machine(command=TRT.format(port=8000))
+    assert "leave out --keep-if" in stage.refused(*TRT_NGRAM, "--keep-if", "faster").replace("\n", " ")
+
+
+@pytest.mark.parametrize(
+    ("target", "more"),
+    [
+        ("systemd-user:vllm", ()),
+        ("process:", ("--", "vllm", "serve", "m")),
+        ("attached:http://127.0.0.1:1", ()),
+    ],
+)
+def test_sudo_is_refused_where_it_is_of_no_use(target: str, more: tuple[str, ...], stage: Stage):
+    given = ["--server", target, "--sudo", *NGRAM, *more]
+    result = CliRunner().invoke(trial, given, standalone_mode=False)
+    assert isinstance(result.exception, UsageError)
+    assert str(result.exception).startswith(target) and "leave out --sudo" in str(result.exception)
+
+
+def test_speculation_that_only_its_counters_tell_of_is_said(stage: Stage, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("breakeven.forecast.anchor.speculated", lambda run: True)
+    said = " ".join(stage.done(*NGRAM, "--yes").stderr.split())
+    assert "by its counters, though its command line does not say so" in said
+
+
+@pytest.mark.parametrize(("somebody", "asleep"), [(True, True), (True, False), (False, True)])
+def test_sudo_asks_while_somebody_is_there(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch, somebody: bool, asleep: bool
+):
+    """At the beginning, and again before the restart: half an hour of measuring may lie in between."""
+    (stage.folder / "sudo").write_text(
+        f'#!/bin/sh\n[ "$1" = -n ] && exit {int(asleep)}\necho "$@" >> {stage.folder}/asked\n'
+    )
+    (stage.folder / "sudo").chmod(0o755)
+    monkeypatch.setenv("PATH", f"{stage.folder}:{os.environ['PATH']}")
+    monkeypatch.setattr(live, "can_ask", lambda: somebody)
+    stage.done(*NGRAM, "--sudo", "--yes")
+    asked = stage.folder / "asked"
+    assert (asked.read_text().split() if asked.exists() else []) == ["-v", "-v"] * (somebody and asleep)

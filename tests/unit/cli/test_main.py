@@ -12,8 +12,12 @@ from pathlib import Path
 
 import pytest
 
+import breakeven
+
 PYPROJECT = Path(__file__).parents[3] / "pyproject.toml"
 SLOW_IMPORT = "import os, time\nos.write(1, b'importing\\n')\ntime.sleep(60)\n"
+SLOW_END = "import atexit, os, time\natexit.register(lambda: (os.write(2, b'ending\\n'), time.sleep(60)))\n"
+_WITHOUT_SITE = {"PYTHONPATH": str(Path(breakeven.__file__).parents[1])}
 
 
 @pytest.mark.parametrize("closed", [">&-", "2>&-", ">&- 2>&-"])
@@ -51,4 +55,34 @@ def test_ctrl_c_during_an_import(
     assert process.stdout is not None and process.stdout.readline() == "importing\n"
     process.send_signal(signal.SIGINT)
     assert process.communicate(timeout=30) == (said, "breakeven: interrupted\n")
+    assert process.returncode == 130
+
+
+def test_nothing_that_takes_long_is_imported_before_ctrl_c_is_heeded():
+    """Until then it is Python itself that tells of a Ctrl-C, by a traceback."""
+    words = (
+        "import sys; before = set(sys.modules); import breakeven.__main__ as entry, _signal; "
+        "print(*set(sys.modules) - before); print(_signal.getsignal(_signal.SIGINT) is entry._end)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-S", "-c", words], capture_output=True, text=True, env=_WITHOUT_SITE
+    )
+    imported, is_heeded = done.stdout.splitlines()
+    assert is_heeded == "True"
+    assert not {"typing", "enum", "re", "signal", "contextlib", "collections"} & set(imported.split())
+
+
+@pytest.mark.parametrize("command", _commands(), ids=["module", "script"])
+def test_ctrl_c_while_the_program_ends(command: list[str], tmp_path: Path):
+    (tmp_path / "sitecustomize.py").write_text(SLOW_END)
+    process = subprocess.Popen(
+        [sys.executable, *command, "drafters", "--json"],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        env={**os.environ, "PYTHONPATH": str(tmp_path)},
+        text=True,
+    )
+    assert process.stderr is not None and process.stderr.readline() == "ending\n"
+    process.send_signal(signal.SIGINT)
+    assert process.communicate(timeout=30)[1] == "breakeven: interrupted\n"
     assert process.returncode == 130

@@ -21,6 +21,7 @@ def raw_deflate(data: bytes) -> bytes:
     ("coding", "body"),
     [("gzip", gzip.compress(TEXT)), ("x-gzip", gzip.compress(TEXT)), (" Deflate ", zlib.compress(TEXT)),
      ("deflate", raw_deflate(TEXT))],
+    ids=["gzip", "x-gzip", "zlib", "raw"],
 )  # fmt: skip
 def test_gzip_and_both_kinds_of_deflate(coding: str, body: bytes) -> None:
     decoder = decoder_for(coding)

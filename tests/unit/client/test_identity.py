@@ -39,6 +39,13 @@ LORA = {"id": "adapter", "object": "model", "owned_by": "sglang", "max_model_len
             ServerInfo("sglang", "0.5.23", {"max_model_len": 512}),
         ),
         ({"/get_server_info": {"version": "0.5.23"}}, ServerInfo("sglang", "0.5.23")),
+        (
+            {
+                "/version": {"version": "1.2.0"},
+                "/v1/models": {"data": [{"id": "m", "owned_by": "tensorrt_llm"}]},
+            },
+            ServerInfo("tensorrt-llm", "1.2.0"),
+        ),
         ({"/v1/models": {"data": [CARD]}}, ServerInfo("vllm", None, {"max_model_len": 512})),
         ({"/v1/models": {"data": [LORA]}}, ServerInfo("sglang")),
         ({"/v1/models": {"data": {"id": "tiny"}}}, ServerInfo()),

@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from breakeven.acceptance.per_request import CARRIERS
 from breakeven.client.assemble import Asked, assemble
 from breakeven.client.exchange import Exchange
 from breakeven.client.stream import ReplyStream
@@ -207,6 +208,15 @@ def test_a_captured_vllm_reply_with_bundles_silent_tokens_and_metrics() -> None:
     assert trace.server_timings is not None and "metrics" in trace.server_timings
 
 
+def test_counts_of_a_reply_of_sglang() -> None:
+    details = {"spec_verify_ct": 3, "spec_num_correct_drafts": 5, "spec_num_proposed_drafts": 15}
+    last = {"choices": [], "usage": {"completion_tokens": 9}, "sglext": {"spec_tokens_details": details}}
+    trace = read(sse(chunk({"content": "Hi"}, "stop"), last))
+    assert trace.speculation is not None
+    assert (trace.speculation.steps, trace.speculation.accepted_tokens) == (3, 5)
+    assert trace.server_timings == {"sglext": last["sglext"]}
+
+
 def test_a_captured_running_usage_counts_the_bundle_of_two() -> None:
     trace = read((GOLDEN / "vllm-chat-running-usage.sse").read_bytes())
     assert [event.n_tokens for event in trace.events] == [1] * 10 + [2, 1, 1]
@@ -332,7 +342,7 @@ JSON = st.recursive(
 )
 DELTA_KEYS = ("content", "reasoning", "reasoning_content", "tool_calls", "function_call", "role", "refusal")
 CHOICE_KEYS = ("index", "delta", "text", "message", "finish_reason", "token_ids", "prompt_token_ids", "usage")
-CHUNK_KEYS = ("choices", "usage", "error", "object", "timings", "metrics", "prompt_token_ids")
+CHUNK_KEYS = ("choices", "usage", "error", "object", *CARRIERS, "prompt_token_ids")
 
 
 def objects(keys: tuple[str, ...], **known: Any) -> st.SearchStrategy[Any]:
@@ -348,9 +358,12 @@ CHOICES = st.lists(
     objects(CHOICE_KEYS, delta=DELTAS, usage=USAGE, token_ids=st.lists(JSON, max_size=3)) | JSON, max_size=2
 )
 SPEC = st.fixed_dictionaries(
-    {}, optional={"speculative_decoding": JSON, "draft_n": JSON, "draft_n_accepted": JSON}
+    {},
+    optional=dict.fromkeys(
+        ("speculative_decoding", "draft_n", "draft_n_accepted", "draft_rounds", "spec_verify_ct"), JSON
+    ),
 )
-CHUNKS = objects(CHUNK_KEYS, choices=CHOICES, usage=USAGE, timings=SPEC, metrics=SPEC) | JSON
+CHUNKS = objects(CHUNK_KEYS, choices=CHOICES, usage=USAGE, **dict.fromkeys(CARRIERS, SPEC)) | JSON
 
 
 @settings(max_examples=400, deadline=None)

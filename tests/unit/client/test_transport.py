@@ -49,7 +49,7 @@ async def test_a_request_says_what_was_asked(raw_server: Any) -> None:
         sampling = Sampling(
             max_tokens=7, temperature=0.5, top_p=0.9, seed=3, extra={"cache_prompt": True, "seed": None}
         )
-        trace = await ask(pool, endpoint, ASKED, sampling, ask_for=AskFor(token_ids=True))
+        trace = await ask(pool, endpoint, ASKED, sampling, ask_for=AskFor(token_ids=True, spec_details=True))
         assert trace.error is None and trace.max_tokens == 7
         head, _, body = server.requests[0].partition(b"\r\n\r\n")
         lines = head.decode().split("\r\n")
@@ -70,6 +70,7 @@ async def test_a_request_says_what_was_asked(raw_server: Any) -> None:
             "stream": True,
             "stream_options": {"include_usage": True},
             "return_token_ids": True,
+            "return_spec_tokens_details": True,
             "cache_prompt": True,
         }
 

@@ -9,6 +9,7 @@ import subprocess
 import pytest
 from hypothesis import given
 
+from breakeven.engines import yaml_text
 from breakeven.engines.dialect import Address, Phase
 from breakeven.engines.speculation import SpeculationConfig
 from breakeven.engines.trtllm import Trtllm
@@ -89,6 +90,37 @@ def test_the_option_has_the_name_that_the_version_knows() -> None:
     older = (*SERVE, "--extra_llm_api_options=t.yaml")
     assert known.with_speculation(older, NGRAM)[-2] == "--extra_llm_api_options"
     assert known.without(older)[-2] == "--extra_llm_api_options"
+
+
+@pytest.mark.parametrize(
+    ("config", "older", "newer"),
+    [
+        (
+            SpeculationConfig("eagle3", 4, draft="/d"),
+            {"decoding_type": "Eagle", "max_draft_len": 4, "speculative_model_dir": "/d"},
+            {"decoding_type": "Eagle3", "max_draft_len": 4, "speculative_model": "/d"},
+        ),
+        (
+            SpeculationConfig("mtp", 3),
+            {"decoding_type": "MTP", "num_nextn_predict_layers": 3},
+            {"decoding_type": "MTP", "max_draft_len": 3},
+        ),
+        (
+            SpeculationConfig("ngram", 3, max_n=4),
+            {"decoding_type": "NGram", "max_draft_len": 3, "max_matching_ngram_size": 4},
+            {"decoding_type": "NGram", "max_draft_len": 3, "max_matching_ngram_size": 4},
+        ),
+    ],
+)
+def test_settings_by_the_names_that_the_version_knows(
+    config: SpeculationConfig, older: dict[str, object], newer: dict[str, object]
+) -> None:
+    known = Trtllm({}.get)
+    for version, section in (("1.1.0", older), ("1.2.0", older), ("1.3.0", newer), (None, newer)):
+        ((path, text),) = known.files(SERVE, config, version).items()
+        assert yaml_text.value(text, "speculative_config") == section
+        assert known.with_speculation(SERVE, config, version)[-1] == path
+        assert known.flags(config, version)[-1] == path
 
 
 def test_an_unknown_file_is_not_guessed_at() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
@@ -49,10 +50,36 @@ def test_older_flags() -> None:
         *("--speculative-model", "d", "--num-speculative-tokens", "3"),
         "--speculative-disable-mqa-scorer",
     )
+    # A clone without tags: setuptools-scm guesses.
+    assert Vllm().flags(NGRAM, "0.1.dev9321+g8b6e1d639")[0] == "--speculative-config"
+    assert Vllm().flags(NGRAM, "0.0.0.dev0")[0] == "--speculative-config"
     with pytest.raises(UsageError, match=r"vLLM 0\.8\.2 has no suffix"):
         Vllm().flags(SpeculationConfig("suffix"), "0.8.2")
     with pytest.raises(UsageError, match="has no rejection_sample_method"):
         Vllm().flags(SpeculationConfig("ngram", 5, options={"rejection_sample_method": "block"}), "0.8")
+
+
+@pytest.mark.parametrize(
+    ("method", "without", "having"),
+    [
+        ("suffix", ("0.9.2", "0.11.0"), ("0.11.1rc2", "0.12.0", None)),
+        ("mtp", ("0.10.2",), ("0.11.0",)),
+        ("eagle3", ("0.8.4",), ("0.8.5.post1",)),
+        ("draft-model", ("0.10.0", "0.13.0", "0.14.1"), ("0.8.5", "0.9.2", "0.15.0", "0.1.dev1+gabc")),
+        ("dflash", ("0.15.1",), ("0.19.0",)),
+        ("ngram", (), ("0.8.3",)),
+    ],
+)
+def test_methods_that_a_version_has_not(
+    method: str, without: tuple[str, ...], having: tuple[str | None, ...]
+) -> None:
+    """Known before the server is restarted, not after it failed to start."""
+    config = SpeculationConfig(method, 3, draft="d" if method in ("eagle3", "draft-model") else None)
+    for version in without:
+        with pytest.raises(UsageError, match=f"vLLM {re.escape(version)} has no {method}"):
+            Vllm().flags(config, version)
+    for version in having:
+        assert json.loads(Vllm().flags(config, version)[1])["num_speculative_tokens"] == 3
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from breakeven.cost.step import Step
-from breakeven.forecast.decode import mix_of, relative_cost, step_costs, summed
+from breakeven.forecast.decode import mean_step, mix_of, relative_cost, step_costs, summed
+from breakeven.interval import Interval
 from tests.unit.forecast.costs import FREE, Line, drafting, record
 
 SHARE = np.array([0.5, 0.2, 0.0, 0.3])
@@ -37,6 +38,45 @@ def brute(cost, share, sequences, context, extra):
 def test_equals_the_mean_over_every_draw(sequences, extra):
     relative = relative_cost(Line(), sequences, 3, 100)
     assert step_costs(relative, extra, SHARE)[0] == pytest.approx(brute(Line(), SHARE, sequences, 100, extra))
+
+
+def simulated(cost, extra, draft_share, drafted, sequences):
+    """By every way in which the sequences of a step can draft, each on its own."""
+    fewer = int(drafted)
+    of_draft = {fewer: fewer + 1 - drafted, fewer + 1: drafted - fewer}
+    chances = {0: 1 - draft_share}
+    for d, chance in of_draft.items():
+        chances[d] = chances.get(d, 0.0) + draft_share * chance
+    mean_s = 0.0
+    for way in itertools.product(chances, repeat=sequences):
+        step_s = cost.seconds(Step(1 + sum(way) / sequences, sequences)).estimate + extra.step_s.estimate
+        step_s += extra.drafted_step_s.estimate * (max(way) > 0) + extra.token_s.estimate * max(way)
+        mean_s += float(np.prod([chances[d] for d in way])) * step_s
+    return mean_s / cost.seconds(Step(1, sequences)).estimate
+
+
+@pytest.mark.parametrize("sequences", [1, 2, 4])
+@pytest.mark.parametrize(
+    ("draft_share", "drafted"), [(0.0, 3.0), (0.1, 3.0), (0.6, 2.3), (1.0, 1.0), (1.0, 3.0)]
+)
+def test_a_mean_step_is_the_mean_over_all_ways_to_draft(sequences, draft_share, drafted):
+    class Curved(Line):
+        def _at(self, step, error=0.0):
+            return 0.010 + 1e-4 * step.batch_tokens**1.5
+
+        def seconds(self, step):
+            return Interval(*[self._at(step)] * 3)
+
+    extra = drafting(0.001, 0.002, 0.0005)
+    found = mean_step(relative_cost(Curved(), sequences, 3, 0.0), extra, draft_share, drafted)
+    expected = simulated(Curved(), extra, draft_share, drafted, sequences)
+    assert found.estimate == pytest.approx(expected, rel=2e-3)
+    assert found.low == found.high == pytest.approx(found.estimate)
+
+
+def test_ends_of_a_mean_step_are_the_costs_own():
+    found = mean_step(relative_cost(Line(error=0.5), 2, 3, 0), FREE, 0.5, 3.0)
+    assert found.low < found.estimate < found.high
 
 
 def test_a_bent_cost_is_met_at_whole_means():

@@ -196,7 +196,7 @@ def test_absent_values_have_their_reason():
     for words in (
         "the temperature is 0.7",
         "No prompt has a pair of replies",
-        "it was running already",
+        "the baseline was running already, the candidate was running already",
         "no counts to use",
     ):
         assert words in parsed.text

@@ -45,6 +45,14 @@ def test_all_that_qualifies_the_verdict_is_there():
         assert words in text
 
 
+def test_repeats_that_were_left_out_are_not_said_to_be_compared():
+    text = " ".join(shown(replace(result(), left_out=2)).split())
+    assert (
+        "Stopped: the verdict was decided. Compared: 8 repeats of every prompt on each side; left out: "
+        "2 repeats."
+    ) in text
+
+
 @pytest.mark.parametrize("width", [40, 60, 79, 80, 99, 100, 200])
 def test_no_line_is_wider_than_the_terminal(width: int):
     assert max(len(row) for row in shown(result(), width).splitlines()) <= width
@@ -94,3 +102,14 @@ def test_hostile_strings_are_harmless(width: int):
     assert not [c for c in text if unicodedata.category(c) in ("Cc", "Cs") and c != "\n"]
     assert "\u202e" not in text
     assert "[bold red]x[/bold red][/]" in text
+
+
+def test_a_side_that_never_was_ready_did_not_run_already():
+    trial = bare()
+    failed = replace(trial, candidate=replace(trial.candidate, reload_absent="was never ready"))
+    text = " ".join(shown(failed).split())
+    assert "reload: baseline was running already, candidate was never ready." in text
+    assert trial_json(failed)["reload_s"]["absent"] == {
+        "baseline": "it was running already",
+        "candidate": "it was never ready",
+    }

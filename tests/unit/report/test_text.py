@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from breakeven.report.text import clean, encodable, line
+from breakeven.report.text import clean, encodable, line, lines
 
 ANY_TEXT = st.text(st.characters(codec=None, categories=None))
 
@@ -48,3 +48,10 @@ def test_encodable_changes_surrogates_alone(text: str):
 def test_line_joins_and_cuts():
     assert line("a\n\n b\tc") == "a b c"
     assert line("x" * 300, 10) == "x" * 9 + "…"
+
+
+def test_the_lines_of_a_log_stay_lines():
+    assert lines("the end of its log:\n  one   two\n\n\tthree\x1b[31m\x07\n") == (
+        "the end of its log:\n  one two\n  three␇"
+    )
+    assert lines("a\nbcdef", 5) == "a\nbc…"

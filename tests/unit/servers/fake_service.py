@@ -56,6 +56,7 @@ class Service(Lifecycle):
     """Its restarts and looks go through the machine, so that they can be the last thing that happens."""
 
     kind: ClassVar[Kind] = "systemd"
+    look_s: float = 0.02
 
     def __init__(self, machine: Machine, since_s: float | None = None) -> None:
         self.machine = machine

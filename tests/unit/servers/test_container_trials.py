@@ -42,7 +42,7 @@ def site(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.Mon
     return request.param()
 
 
-async def answers(verification: Verification, lifecycle: Lifecycle) -> None:
+async def answers(verification: Verification, lifecycle: Lifecycle, is_restarted: bool) -> None:
     assert verification == VERIFICATION
     assert (await lifecycle.state()).condition == "running"
 

@@ -15,7 +15,7 @@ import httpx
 import pytest
 import trustme
 
-from breakeven.acceptance.prometheus import read_counters
+from breakeven.acceptance.prometheus import read_page
 from breakeven.servers.fake import (
     FakeServer,
     Noise,
@@ -268,7 +268,7 @@ async def test_metrics_agree_with_the_log(preset: Any):
         for prompt in "abc":
             await client.post(chat(server), json=body(prompt))
         page = (await client.get(server.url + "/metrics")).text
-    counters = read_counters(page)
+    counters = read_page(page).spec
     assert counters.drafts == sum(served.counters.drafts for served in server.log) > 0
     assert counters.drafted_tokens == sum(served.counters.drafted_tokens for served in server.log)
     assert counters.accepted_tokens == sum(served.counters.accepted_tokens for served in server.log)
@@ -280,7 +280,7 @@ async def test_a_baseline_has_no_speculation_metrics():
         await client.post(chat(server), json=body())
         page = (await client.get(server.url + "/metrics")).text
     assert "spec_decode" not in page
-    assert read_counters(page) is None
+    assert read_page(page).spec is None
     assert 'vllm:generation_tokens_total{engine="0",model_name="fake-model"} 8' in page
 
 

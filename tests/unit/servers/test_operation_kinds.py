@@ -46,13 +46,17 @@ def through_json(operation):
 
 
 @given(st.binary(), st.none() | st.binary(), st.integers(0, 0o777), st.none() | st.integers(0, 0o777))
-def test_a_written_file_comes_through_json(data, before, mode, before_mode):
+def test_what_the_undo_of_a_written_file_needs_comes_through_json(data, before, mode, before_mode):
     operation = WriteFile("/a/b", data, mode, before, before_mode, ("/a",))
-    assert through_json(operation) == operation
+    kept = through_json(operation)
+    assert through_json(kept) == kept
+    assert (kept.path, kept.before, kept.folders, kept.sha256) == ("/a/b", before, ("/a",), operation.sha256)
+    assert kept.before_mode == (None if before is None else before_mode)
 
 
 def test_text_stays_readable_in_json():
-    assert WriteFile("/a", b"[Service]\n").to_json()["data"] == {"text": "[Service]\n"}
+    kept = WriteFile("/a", b"new", before=b"[Service]\n", before_mode=0o600).to_json()["before"]
+    assert kept == {"mode": 0o600, "text": "[Service]\n"}
 
 
 async def test_a_new_file_goes_with_the_folders_that_were_made_for_it():
@@ -96,7 +100,7 @@ async def test_somebody_elses_change_is_not_overwritten():
     host.files["/etc/a"] = b"theirs"
     with pytest.raises(ServerError, match="changed by somebody else"):
         await operation.do(host)
-    with pytest.raises(ServerError, match="changed by somebody else"):
+    with pytest.raises(UsageError, match="changed by somebody else"):
         await operation.undo(host)
     assert host.files["/etc/a"] == b"theirs"
 
@@ -157,7 +161,7 @@ def test_what_is_no_operation_is_refused(value):
 
 
 def test_base64_that_is_none_is_refused():
-    value = {**WriteFile("/a", b"\xff").to_json(), "data": {"base64": "***"}}
+    value = {**WriteFile("/a", b"x").to_json(), "before": {"mode": None, "base64": "***"}}
     with pytest.raises(UsageError, match="write_file"):
         operation_from_json(value)
 
@@ -282,7 +286,7 @@ async def test_a_sudo_that_would_ask_says_what_to_type(sudo: Path):
     with pytest.raises(ServerError, match="type  sudo -v"):
         await SudoHost().run(("true",))
     with pytest.raises(ServerError, match="type  sudo -v"):
-        SudoHost().read("/etc/hostname")
+        SudoHost().read("/etc/no-such-file")
 
 
 async def test_lines_come_one_by_one_and_closing_them_ends_the_command(tmp_path: Path):
@@ -296,3 +300,67 @@ async def test_lines_come_one_by_one_and_closing_them_ends_the_command(tmp_path:
 async def test_a_line_without_end_comes_in_pieces():
     said = [line async for line in LocalHost().lines(("sh", "-c", "head -c 3000000 /dev/zero | tr '\\0' x"))]
     assert sum(map(len, said)) == 3_000_000
+
+
+# What the journal keeps, and whose a file is
+
+
+@pytest.mark.parametrize("before", [None, b"old"])
+async def test_the_journal_keeps_no_text_that_undo_does_not_need(before: bytes | None):
+    """A command line may hold a key."""
+    host = FakeHost(files={} if before is None else {"/etc/a": before})
+    operation = WriteFile.on(host, "/etc/a", b"ExecStart=serve --api-key s3cret")
+    start = host.snapshot()
+    assert "s3cret" not in json.dumps(operation.to_json())
+    await operation.do(host)
+    await through_json(operation).undo(host)
+    assert host.snapshot() == start
+
+
+async def test_what_a_journal_tells_of_a_file_can_only_be_undone():
+    host = FakeHost()
+    with pytest.raises(ServerError, match="only be undone"):
+        await through_json(WriteFile.on(host, "/etc/a", b"new")).do(host)
+    assert host.touches == 0
+
+
+async def test_a_file_that_somebody_else_made_meanwhile_is_left_alone():
+    """Not there when it was looked at, and not ours now: neither written nor removed."""
+    host = FakeHost()
+    operation = WriteFile.on(host, DROPIN, b"new")
+    host.files[DROPIN] = b"theirs"
+    with pytest.raises(ServerError, match="changed by somebody else"):
+        await operation.do(host)
+    for undone in (operation, through_json(operation)):
+        with pytest.raises(UsageError, match=r"move it away.*breakeven recover"):
+            await undone.undo(host)
+    assert host.files == {DROPIN: b"theirs"}
+    del host.files[DROPIN]
+    await operation.undo(host)
+
+
+async def test_a_file_that_nobody_may_read_is_put_back_so():
+    host = FakeHost(files={"/etc/a": b"old"})
+    host.modes["/etc/a"] = 0
+    start = host.snapshot()
+    operation = WriteFile.on(host, "/etc/a", b"new")
+    await operation.do(host)
+    await through_json(operation).undo(host)
+    assert host.snapshot() == start
+
+
+def test_undos_are_told_in_words():
+    new, replaced = WriteFile("/a", b"x"), WriteFile("/a", b"x", before=b"y")
+    assert (new.describe_undo(), replaced.describe_undo()) == ("remove /a", "put /a back as it was")
+    assert RunCommand(("a",)).describe_undo() is None
+    assert RunCommand(None, ("a", "--api-key", "b")).describe_undo() == "run a --api-key '***'"
+    assert StartWith(("a",)).describe_undo() is None
+
+
+async def test_what_anybody_may_read_is_read_without_sudo(tmp_path: Path, sudo: Path):
+    """Each of them is a session and a line in a log; and what waits for one stands still."""
+    (tmp_path / "plain").write_bytes(b"x")
+    assert SudoHost().read(str(tmp_path / "plain")) == b"x"
+    assert not (sudo / "log").exists()
+    assert SudoHost().read(str(tmp_path / "none")) is None
+    assert (sudo / "log").read_text().split() == ["test"]

@@ -1,6 +1,7 @@
 """Ready is a completion with tokens, then a full batch of them; everything else is waited for, or named."""
 
 import asyncio
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -8,7 +9,7 @@ import pytest
 
 from breakeven.client.endpoint import Endpoint
 from breakeven.errors import ServerError, StorageError, UsageError
-from breakeven.servers import readiness
+from breakeven.servers import readiness, restart
 from breakeven.servers.fake import FakeServer, Script, empty_body, html_page, http_error, json_not_sse
 from breakeven.servers.fake.lifecycle import FakeLifecycle
 from breakeven.servers.lifecycle import State
@@ -131,6 +132,73 @@ async def test_an_answer_of_the_server_that_is_being_replaced_does_not_count():
         with pytest.raises(ServerError, match=r"not ready within .*starting \(2 of 3 pods\)"):
             await wait(server, lifecycle, deadline_s=0.3)
         assert server.requests == 0
+
+
+async def restarted(
+    server: FakeServer, lifecycle: FakeLifecycle | None = None, deadline_s: float = LONG_S
+) -> Ready:
+    wanted = Wanted(Endpoint(server.url, model="fake-model"), deadline_s)
+    lifecycle = lifecycle or FakeLifecycle()
+    return await wait_until_ready(lifecycle, PlainDialect(), wanted, began=time.monotonic())
+
+
+async def test_what_answers_all_along_is_not_what_was_restarted(monkeypatch: pytest.MonkeyPatch):
+    """A gateway, another replica, or a mistyped port."""
+    monkeypatch.setattr(restart, "PATIENCE_S", 0.1)
+    async with FakeServer(QUICK) as server:
+        with pytest.raises(UsageError, match=r"reaches a server that was not restarted.*--url"):
+            await restarted(server)
+        assert (await wait(server)).seconds > 0
+
+
+async def test_one_look_without_an_answer_is_a_sign_of_the_restart():
+    async with FakeServer(first(1, http_error(503, "Loading model"))) as server:
+        assert (await restarted(server)).seconds > 0
+
+
+async def test_that_it_serves_by_its_log_is_a_sign_of_the_restart(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(restart, "PATIENCE_S", 0.0)
+    lifecycle = FakeLifecycle(lines=["PHASE loading weights 1/8"])
+    asyncio.get_running_loop().call_later(0.2, lifecycle.lines.append, "PHASE serving")
+    async with FakeServer(QUICK) as server:
+        assert (await restarted(server, lifecycle)).seconds > 0.15
+
+
+async def test_while_its_log_tells_of_a_start_it_is_waited_for(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(restart, "PATIENCE_S", 0.0)
+    async with FakeServer(QUICK) as server:
+        with pytest.raises(ServerError, match=r"not ready within .*no sign of a restart"):
+            await restarted(server, FakeLifecycle(lines=["PHASE loading weights 1/8"]), deadline_s=0.3)
+
+
+@pytest.mark.parametrize(("later_s", "is_new"), [(-3600.0, False), (3600.0, True)])
+async def test_a_process_that_says_when_it_started(
+    monkeypatch: pytest.MonkeyPatch, later_s: float, is_new: bool
+):
+    monkeypatch.setattr(restart, "PATIENCE_S", 0.1)
+
+    async def page(*given: object) -> str:
+        return f"process_start_time_seconds {time.time() + later_s}\n"
+
+    monkeypatch.setattr(restart, "get_text", page)
+    async with FakeServer(QUICK) as server:
+        if is_new:
+            assert (await restarted(server)).seconds > 0
+        else:
+            with pytest.raises(UsageError, match="not restarted"):
+                await restarted(server)
+
+
+async def test_an_address_that_is_dead_while_its_process_starts_is_a_sign_of_the_restart():
+    lifecycle = FakeLifecycle(State("starting"))
+    async with FakeServer(QUICK) as server:
+        url = server.url
+    wanted = Wanted(Endpoint(url, model="fake-model"), LONG_S)
+    began = asyncio.ensure_future(wait_until_ready(lifecycle, PlainDialect(), wanted, began=time.monotonic()))
+    await asyncio.sleep(0.2)
+    async with FakeServer(QUICK, port=int(url.rpartition(":")[2])):
+        lifecycle.now = State("running", since_s=0.0)
+        assert (await began).seconds > 0
 
 
 async def test_out_of_memory_at_the_first_full_batch():

@@ -1,21 +1,26 @@
 """A trial cut off at any step, and a recovery cut off too: the machine is as it was found, byte for byte."""
 
+import asyncio
 import errno
 import itertools
 import os
-from collections.abc import Iterator
+import platform
+from collections.abc import Generator, Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from breakeven.errors import ServerError, StorageError
-from breakeven.servers import undo_journal
+from breakeven.errors import ServerError, StorageError, UsageError
+from breakeven.servers import recovery, undo_journal
 from breakeven.servers.fake.host import Killed
 from breakeven.servers.lifecycle import Lifecycle, State
-from breakeven.servers.recovery import change, pending, put_back, restart, undo_all
+from breakeven.servers.operation_kinds import RunCommand
+from breakeven.servers.operations import Completed, Host
+from breakeven.servers.recovery import Unnoted, change, pending, put_back, restart, tidy, undo_all
 from breakeven.servers.undo_journal import UndoJournal
 from breakeven.servers.undo_record import Verification
-from tests.unit.servers.fake_service import CANDIDATE, FOUND, VERIFICATION, Machine, Service
+from tests.unit.servers.fake_service import CANDIDATE, DROPIN, FOUND, UNIT, VERIFICATION, Machine, Service
 
 MOST_STEPS = 60
 ENDINGS = ("before", "after", "torn")
@@ -26,6 +31,7 @@ ENDINGS = ("before", "after", "torn")
 def _state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("platformdirs.user_state_dir", lambda *a, **k: str(tmp_path / "breakeven"))
     monkeypatch.setattr(os, "fsync", lambda descriptor: None)
+    monkeypatch.setattr(recovery, "FIRST_PAUSE_S", 0.001)
 
 
 class Bench:
@@ -61,18 +67,18 @@ class Bench:
             operations = self.service.change(FOUND, CANDIDATE)
             await change(journal, self.machine, operations)
             await restart(journal, self.service)
-            await undo_all(journal, self.machine, lambda line: None)
+            await undo_all(journal, self.machine, lambda line: None, limit_s=0)
             await restart(journal, self.service)
             await change(journal, self.machine, self.service.change(FOUND, CANDIDATE))
             await restart(journal, self.service)
-            await put_back(journal, self.machine, self.service, self.verify)
+            await put_back(journal, self.machine, self.service, self.verify, limit_s=0)
 
     async def recover(self) -> None:
         for found in pending():
             with UndoJournal.adopt(found.path) as journal:
-                await put_back(journal, self.machine, self.service, self.verify)
+                await put_back(journal, self.machine, self.service, self.verify, limit_s=0)
 
-    async def verify(self, verification: Verification, lifecycle: Lifecycle) -> None:
+    async def verify(self, verification: Verification, lifecycle: Lifecycle, is_restarted: bool) -> None:
         assert verification == VERIFICATION
         assert self.machine.running == b"ExecStart=vllm serve m"
         self.verifications += 1
@@ -89,12 +95,13 @@ def bench(monkeypatch: pytest.MonkeyPatch) -> Bench:
 
 @pytest.fixture
 def benches(monkeypatch: pytest.MonkeyPatch) -> Iterator[Iterator[Bench]]:
-    def fresh() -> Iterator[Bench]:
+    def fresh() -> Generator[Bench, None, None]:
         while True:
             with monkeypatch.context() as patch:
                 yield Bench(patch)
 
-    yield fresh()
+    with closing(fresh()) as made:
+        yield made
 
 
 async def test_a_trial_that_ends_well_leaves_no_trace(bench: Bench):
@@ -195,7 +202,7 @@ async def test_a_baseline_that_does_not_answer_keeps_the_journal(bench: Bench):
         await bench.trial()
     bench.end_at(None)
 
-    async def silent(verification: Verification, lifecycle: Lifecycle) -> None:
+    async def silent(verification: Verification, lifecycle: Lifecycle, is_restarted: bool) -> None:
         raise ServerError("no completion")
 
     (found,) = pending()
@@ -297,3 +304,165 @@ def disk_full(patch: pytest.MonkeyPatch) -> None:
         raise OSError(errno.ENOSPC, "No space left on device")
 
     patch.setattr(undo_journal, "_write", full)
+
+
+class Away:
+    """Whatever it is asked, it fails so often before it answers."""
+
+    def __init__(self, bench: Bench, times: int) -> None:
+        self.left = times
+        self.real = bench.machine.answer
+
+    def __call__(self, argv: tuple[str, ...], stdin: bytes | None) -> Completed:
+        if self.left:
+            self.left -= 1
+            raise ServerError("the daemon is away")
+        done = self.real(argv, stdin)
+        assert isinstance(done, Completed)
+        return done
+
+
+class Clock:
+    """Goes on by what is slept."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.now_s = 0.0
+        self.pauses: list[float] = []
+        monkeypatch.setattr(recovery, "FIRST_PAUSE_S", 1.0)
+        monkeypatch.setattr(recovery.time, "monotonic", lambda: self.now_s)
+        monkeypatch.setattr(recovery.asyncio, "sleep", self.sleep)
+
+    async def sleep(self, seconds: float) -> None:
+        self.pauses.append(seconds)
+        self.now_s += seconds
+
+
+async def away_while_put_back(bench: Bench, times: int, limit_s: float, said: list[str]) -> None:
+    with UndoJournal.open("systemd", FOUND, VERIFICATION) as journal:
+        await change(journal, bench.machine, bench.service.change(FOUND, CANDIDATE))
+        await restart(journal, bench.service)
+        bench.machine.answer = Away(bench, times)
+        await put_back(journal, bench.machine, bench.service, bench.verify, said.append, limit_s)
+
+
+async def test_a_daemon_that_is_away_for_long_is_asked_again_ever_later(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+):
+    clock, said = Clock(monkeypatch), list[str]()
+    await away_while_put_back(bench, 40, 7200.0, said)
+    bench.check()
+    assert clock.pauses[:8] == [1, 2, 4, 8, 16, 32, 60, 60] and clock.now_s > 1800
+    assert sum("trying again" in line and "the daemon is away" in line for line in said) == 40
+
+
+async def test_a_daemon_that_stays_away_is_given_up_at_the_limit(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+):
+    clock = Clock(monkeypatch)
+    with pytest.raises(ServerError, match="the daemon is away"):
+        await away_while_put_back(bench, 1000, 100.0, [])
+    assert clock.pauses == [1, 2, 4, 8, 16, 32, 37] and len(pending()) == 1
+
+
+async def test_what_does_not_come_right_by_itself_is_given_up_at_once(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+):
+    clock = Clock(monkeypatch)
+    with UndoJournal.open("systemd", FOUND, VERIFICATION) as journal:
+        await change(journal, bench.machine, bench.service.change(FOUND, CANDIDATE))
+        bench.machine.files[DROPIN] = b"by somebody else"
+        with pytest.raises(UsageError, match="changed by somebody else"):
+            await put_back(journal, bench.machine, bench.service, bench.verify)
+    assert clock.pauses == [] and len(pending()) == 1
+
+
+async def test_what_is_under_way_comes_to_its_end_before_a_cancellation_passes(bench: Bench):
+    """Killed half-way, its daemon would go on with it after the undo."""
+    bench.machine.lasts_s = lambda argv: 0.05
+    with UndoJournal.open("systemd", FOUND, VERIFICATION) as journal:
+        trial = asyncio.ensure_future(
+            change(journal, bench.machine, (RunCommand(("systemctl", "daemon-reload")),))
+        )
+        await asyncio.sleep(0.01)
+        for _ in range(2):
+            trial.cancel()
+            await asyncio.sleep(0.005)
+        assert not trial.done()
+        with pytest.raises(asyncio.CancelledError):
+            await trial
+        assert bench.machine.under_way == 0
+        assert [begun.done for begun in journal.record.begun] == [True]
+
+
+async def test_who_waits_for_somebody_is_cancelled_at_once(bench: Bench):
+    class Asks(RunCommand):
+        waits_for_somebody = True
+
+        async def do(self, host: Host) -> None:
+            await asyncio.sleep(3600)
+
+    with UndoJournal.open("systemd", FOUND, VERIFICATION) as journal:
+        trial = asyncio.ensure_future(change(journal, bench.machine, (Asks(("ask",)),)))
+        await asyncio.sleep(0.01)
+        trial.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await asyncio.wait_for(trial, 5)
+
+
+async def test_a_restart_comes_to_its_end_before_a_cancellation_passes(bench: Bench):
+    bench.machine.lasts_s = lambda argv: 0.05
+    with UndoJournal.open("systemd", FOUND, VERIFICATION) as journal:
+        trial = asyncio.ensure_future(restart(journal, bench.service))
+        await asyncio.sleep(0.01)
+        trial.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await trial
+        assert bench.machine.restarts == 1 and not journal.record.may_run_changed
+
+
+async def test_a_service_that_is_back_is_not_said_to_be_changed_where_that_cannot_be_noted(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+):
+    real = undo_journal._write
+
+    def write(descriptor: int, entry: dict[str, object]) -> None:
+        if entry["entry"] == "closed":
+            raise OSError(errno.ENOSPC, "No space left on device")
+        real(descriptor, entry)
+
+    monkeypatch.setattr(undo_journal, "_write", write)
+    with pytest.raises(Unnoted, match="is back as it was found, but the journal"):
+        await bench.trial()
+    assert bench.machine.everything() == bench.before
+
+
+async def test_a_draft_is_removed_once_whoever_began_it_must_be_gone(bench: Bench):
+    folder = undo_journal.journals_folder()
+    folder.mkdir(parents=True)
+    ours = f"@{platform.node()}.jsonl"
+    alive, dead = folder / f".a{ours}.{os.getpid()}", folder / f".a{ours}.{2**22 + 1}"
+    fresh, old = folder / ".a@elsewhere.jsonl.1", folder / ".b@elsewhere.jsonl.2"
+    for draft in (alive, dead, fresh, old):
+        draft.write_text("")
+    os.utime(old, (0, 0))
+    tidy()
+    assert sorted(folder.iterdir()) == sorted([alive, fresh])
+
+
+async def test_a_process_that_is_known_to_run_as_found_is_not_restarted(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch
+):
+    """As after a reboot: the drop-in was gone before the service started."""
+    with UndoJournal.open("systemd", FOUND, VERIFICATION) as journal:
+        await change(journal, bench.machine, bench.service.change(FOUND, CANDIDATE))
+        await restart(journal, bench.service)
+
+    async def yes() -> bool:
+        return True
+
+    monkeypatch.setattr(bench.service, "runs_as_found", yes)
+    restarts = bench.machine.restarts
+    bench.machine.running = bench.machine.files[UNIT]
+    await bench.recover()
+    assert bench.machine.restarts == restarts and bench.verifications == 1
+    bench.check()

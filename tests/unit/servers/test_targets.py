@@ -1,3 +1,5 @@
+from pathlib import Path
+
 import pytest
 
 from breakeven.errors import UsageError
@@ -8,7 +10,7 @@ from breakeven.servers.fake.host import FakeHost
 from breakeven.servers.kubernetes.lifecycle import KubernetesLifecycle
 from breakeven.servers.process import ProcessServer
 from breakeven.servers.systemd.lifecycle import SystemdLifecycle
-from breakeven.servers.targets import TargetOptions, lifecycle_of
+from breakeven.servers.targets import TargetOptions, full_name, lifecycle_of
 
 
 def made(target: str, options: TargetOptions | None = None):
@@ -74,3 +76,19 @@ def test_a_process():
 def test_what_names_no_server_is_refused(target):
     with pytest.raises(UsageError):
         made(target)
+
+
+@pytest.mark.parametrize(
+    ("typed", "full"),
+    [
+        ("systemd:vllm", "systemd:vllm.service"),
+        ("systemd-user:vllm.service", "systemd-user:vllm.service"),
+        ("docker:vllm", "docker:vllm"),
+        ("compose:/srv/compose.yaml#vllm", "compose:/srv/compose.yaml#vllm"),
+        ("compose:compose.yaml#vllm", f"compose:{Path.cwd()}/compose.yaml#vllm"),
+        ("kubernetes:llm/deploy/vllm", "kubernetes:llm/deployment/vllm"),
+        ("attached:localhost:8000", "attached:http://localhost:8000/v1"),
+    ],
+)
+def test_a_target_that_is_typed_otherwise_is_the_same(typed: str, full: str):
+    assert full_name(typed) == full

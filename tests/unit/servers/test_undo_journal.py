@@ -1,19 +1,24 @@
 """The undo journal: on disk first, held by one, readable whatever was cut off, and without a secret."""
 
+import asyncio
 import errno
 import json
 import os
+import signal
 import stat
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
 
 from breakeven.errors import ServerError, StorageError, UsageError
 from breakeven.servers import undo_journal
+from breakeven.servers.host import LocalHost
 from breakeven.servers.lifecycle import Found
 from breakeven.servers.operation_kinds import RunCommand, WriteFile
+from breakeven.servers.recovery import pending
 from breakeven.servers.undo_journal import UndoJournal, is_held, journals_folder
 from breakeven.servers.undo_record import read_record
 from tests.unit.servers.fake_service import FOUND, VERIFICATION
@@ -209,3 +214,49 @@ def test_long_and_odd_targets_have_files_of_their_own():
     assert {journal.path.parent for journal in journals} == {journals_folder()}
     for journal in journals:
         journal.release()
+
+
+LAST_COMMAND = """
+import asyncio, os, signal, sys
+import platformdirs
+platformdirs.user_state_dir = lambda *a, **k: sys.argv[1]
+from breakeven.servers.host import LocalHost
+from breakeven.servers.undo_journal import UndoJournal
+from tests.unit.servers.fake_service import FOUND, VERIFICATION
+
+async def main():
+    with UndoJournal.open("systemd", FOUND, VERIFICATION):
+        asyncio.get_running_loop().call_later(0.3, os.kill, os.getpid(), signal.SIGKILL)
+        await LocalHost().run(("sh", "-c", "echo $$ > $0; exec sleep 600", sys.argv[2]))
+
+asyncio.run(main())
+"""
+
+
+def test_a_recovery_waits_for_the_last_command_of_a_trial_that_was_killed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """It may still change something: a `docker compose up` goes on when whoever ran it is killed."""
+    pid = tmp_path / "pid"
+    words = [sys.executable, "-c", LAST_COMMAND, str(tmp_path / "breakeven"), str(pid)]
+    assert subprocess.run(words, cwd=Path(__file__).parents[3], check=False).returncode == -signal.SIGKILL
+    (left,) = pending()
+    assert left.record is not None and is_held(left.path)
+    monkeypatch.setattr(undo_journal, "COMMAND_PATIENCE_S", 0.1)
+    with pytest.raises(UsageError, match=r"the last command of a trial on .* still runs"):
+        UndoJournal.adopt(left.path)
+    monkeypatch.setattr(undo_journal, "COMMAND_PATIENCE_S", 60.0)
+    ending = threading.Timer(0.2, os.kill, (int(pid.read_text()), signal.SIGKILL))
+    ending.start()
+    UndoJournal.adopt(left.path).release()
+    ending.join()
+
+
+async def test_a_journal_that_is_let_go_of_is_free_whatever_was_started_meanwhile():
+    with open_journal() as journal:
+        running = asyncio.ensure_future(LocalHost().run(("sleep", "600")))
+        await asyncio.sleep(0.1)
+    assert not is_held(journal.path)
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running

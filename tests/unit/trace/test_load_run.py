@@ -9,6 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from breakeven.acceptance.counters import SpecCounters
+from breakeven.acceptance.load import Load
 from breakeven.errors import RunFormatError
 from breakeven.trace.disk import JOURNAL, META, REQUESTS
 from breakeven.trace.journal import RunWriter
@@ -115,11 +116,32 @@ def test_unknown_fields_are_kept(tmp_path):
 def test_meta_round_trip(tmp_path):
     counters = SpecCounters(steps=4, accepted_per_position=(2, 1), source="vllm /metrics")
     before = replace(
-        meta(), self_check={"ok": True, "reasons": []}, counters=counters, notes=("a",), elapsed_s=2.0
+        meta(),
+        self_check={"ok": True, "reasons": []},
+        counters=counters,
+        load=Load(requests=3, kv_usage=0.5, token_s=(0.25, 8)),
+        notes=("a",),
+        elapsed_s=2.0,
     )
     assert load_meta(dump_meta(before), tmp_path) == before
     assert before.created.endswith("+00:00")
     assert before.client.cores >= 1
+
+
+@pytest.mark.parametrize("field", ["load", "counters"])
+def test_runs_of_before_it_was_kept_still_load(tmp_path, field):
+    record = json.loads(dump_meta(meta()))
+    del record[field]
+    loaded = load_meta(json.dumps(record).encode(), tmp_path)
+    assert getattr(loaded, field) is None and loaded.status == "running"
+
+
+@pytest.mark.parametrize("pair", [[], [1], [1, 2, 3], [None, 1], "ab"])
+def test_seconds_that_are_no_pair_are_refused(tmp_path, pair):
+    record = json.loads(dump_meta(replace(meta(), load=Load(token_s=(1.0, 2.0)))))
+    record["load"]["token_s"] = pair
+    with pytest.raises(RunFormatError, match="token_s"):
+        load_meta(json.dumps(record).encode(), tmp_path)
 
 
 def test_memory_stays_flat(tmp_path):
@@ -163,7 +185,8 @@ def test_any_value_in_any_place_of_run_json_is_read_or_refused(tmp_path):
     """What is read can be written again, and holds what a report formats."""
     counters = SpecCounters(steps=4, accepted_per_position=(2, 1))
     check = {"ok": True, "reasons": ["a"], "event_loop_lag_ms": {"p99": 0.5}}
-    good = dump_meta(replace(meta(), self_check=check, counters=counters, warnings=("w",), elapsed_s=2.0))
+    before = replace(meta(), counters=counters, load=Load(requests=3, token_s=(0.5, 8)), elapsed_s=2.0)
+    good = dump_meta(replace(before, self_check=check, warnings=("w",)))
     for path in places(json.loads(good)):
         for odd in ODD:
             record = json.loads(good)
@@ -188,3 +211,20 @@ def test_text_that_is_no_utf8_inside_the_parquet(finished):
     pq.write_table(table.set_column(column, table.schema.field("id"), broken), finished / REQUESTS)
     assert (finished / REQUESTS).read_bytes() != data
     refused(finished, "is truncated or damaged")
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "said"),
+    [
+        ("counters", {"drafts": -5}, "drafts is below 0"),
+        ("counters", {"drafts": 5, "accepted_per_position": [3, -1]}, "accepted_per_position is below 0"),
+        ("counters", {"drafted_tokens": 5, "accepted_tokens": 9}, "contradict themselves"),
+        ("counters", {"drafts": 5, "accepted_per_position": [9]}, "contradict themselves"),
+        ("load", {"output_tokens": -1}, "output_tokens is below 0"),
+        ("load", {"token_s": [-1.0, 5]}, "token_s is below 0"),
+    ],
+)
+def test_counts_that_cannot_be(finished, field, value, said):
+    record = json.loads((finished / META).read_bytes())
+    (finished / META).write_bytes(dump_json({**record, field: value}))
+    refused(finished, said)

@@ -12,6 +12,7 @@ from breakeven.acceptance.counters import SpecCounters
 from breakeven.trace.disk import REQUESTS, SCHEMA
 from breakeven.trace.journal import RunWriter
 from breakeven.trace.records import Event, Kind, RequestError, RequestTrace
+from breakeven.trace.rows import from_row, to_row
 from breakeven.trace.run import load_run
 from breakeven.workload.prompts import Workload
 from tests.unit.trace.builders import PROMPTS, meta, trace
@@ -46,7 +47,14 @@ traces = st.builds(
     output_token_ids=counts,
     speculation=st.none()
     | st.builds(
-        SpecCounters, maybe_big, maybe_big, maybe_big, maybe_big, accepted_per_position=counts, source=text
+        SpecCounters,
+        maybe_big,
+        maybe_big,
+        maybe_big,
+        maybe_big,
+        accepted_per_position=counts,
+        source=text,
+        emitted_tokens=maybe_big,
     ),
     server_timings=st.none() | json_objects,
     error=st.none() | st.builds(RequestError, text, text, maybe_big),
@@ -66,6 +74,13 @@ def test_journal_and_parquet_round_trip(expected):
         run = load_run(writer.path)
         assert list(run.traces()) == expected
         assert len(run) == len(expected)
+
+
+def test_rows_of_before_emitted_tokens_were_kept():
+    counted = replace(trace(1), speculation=SpecCounters(3, 2, 6, 4, (2, 2), "x", emitted_tokens=7))
+    row = to_row(counted)
+    del row["speculation"]["emitted_tokens"]
+    assert from_row(row).speculation == SpecCounters(3, 2, 6, 4, (2, 2), "x")
 
 
 def test_lone_surrogates_become_the_replacement_character(tmp_path):

@@ -36,7 +36,11 @@ NGRAM = SpeculationConfig("ngram", k=3, min_n=2, max_n=4)
 SUFFIX = SpeculationConfig("suffix", k=3)
 TRIAL = TrialPlan(PROMPTS, Sampling(max_tokens=N_TOKENS), repeats=2, concurrency=2)
 PLAN = LivePlan(TRIAL, (NGRAM,), start_limit_s=20.0)
-STARTS = ("Initializing a V1 LLM engine (v0.32.0)", "KV cache size: 1,024 tokens")
+STARTS = (
+    "Initializing a V1 LLM engine (v0.32.0)",
+    "KV cache size: 1,024 tokens",
+    "INFO:     Application startup complete.",
+)
 BASELINE_LOG = (*STARTS, "Asynchronous scheduling is enabled.")
 CANDIDATE_LOG = (*STARTS, "Async scheduling not supported")
 

@@ -1,10 +1,12 @@
 """The conductor against two fake servers: what it asks, what it counts, and when it stops."""
 
+import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
+import httpx
 import pytest
 
 from breakeven.client import selfcheck
@@ -111,3 +113,37 @@ async def test_auto_stops_once_a_large_difference_is_plain(tmp_path: Path):
     assert result.stopped_after < 12
     assert result.stop_reason.startswith("decided after")
     assert result.comparison.confidence > 0.95
+
+
+async def ask_other(url: str, n: int) -> None:
+    async with httpx.AsyncClient() as client:
+        for number in range(n):
+            body = {"messages": [{"role": "user", "content": f"other {number}"}], "stream": True}
+            await client.post(f"{url}/v1/chat/completions", json=body)
+
+
+@pytest.mark.parametrize("concurrency", [1, 3])
+async def test_traffic_of_others_is_a_confounder_of_its_side(concurrency: int, tmp_path: Path):
+    plan = replace(PLAN, concurrency=concurrency)
+    with two(PLAIN, PLAIN) as sides:
+        trial = asyncio.create_task(run(plan, sides, tmp_path / "t"))
+        strangers = [
+            ask_other(sides["candidate"].endpoint.base_url.removesuffix("/v1"), 30) for _ in range(4)
+        ]
+        await asyncio.gather(trial, *strangers)
+    result, _ = trial.result()
+    (why,) = (line for line in result.confounders if "other traffic" in line)
+    assert why.startswith("candidate: other traffic shared the server: it finished ")
+    loads = {name: load_run(tmp_path / "t" / name).meta.load for name in SIDES}
+    assert loads["baseline"].requests == 6 < loads["candidate"].requests
+
+
+@pytest.mark.parametrize("concurrency", [1, 3])
+async def test_two_sides_on_one_server_are_not_each_others_traffic(concurrency: int, tmp_path: Path):
+    with FakeServer(replace(PLAIN, speculation=DRAFTS)).in_thread() as server:
+        sides = {name: LiveSide(server.url, Endpoint(server.url)) for name in SIDES}
+        result, _ = await run(replace(PLAN, concurrency=concurrency), sides, tmp_path / "t")
+    assert not [line for line in result.confounders if "other traffic" in line]
+    for name in SIDES:
+        meta = load_run(tmp_path / "t" / name).meta
+        assert (meta.load.requests, meta.load.output_tokens) == (6, 6 * 24)

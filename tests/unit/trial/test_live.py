@@ -18,23 +18,42 @@ from breakeven.compare.sequential import Decision, StoppingRule
 from breakeven.engines.speculation import SpeculationConfig
 from breakeven.engines.vllm import Vllm
 from breakeven.errors import BreakevenError, EndpointError, ServerError, StorageError, UsageError
-from breakeven.servers import readiness
+from breakeven.report.jsonout import trial_json
+from breakeven.servers import readiness, recovery
 from breakeven.servers.fake import http_error
-from breakeven.servers.lifecycle import Condition, State
+from breakeven.servers.host import LocalHost
+from breakeven.servers.lifecycle import Condition, Found, State
+from breakeven.servers.operation_kinds import RunCommand
+from breakeven.servers.operations import Operation
+from breakeven.servers.process import ProcessServer
 from breakeven.servers.start_times import last_start_s
 from breakeven.servers.undo_journal import UndoJournal, journals_folder
 from breakeven.servers.watch import Bounds
 from breakeven.trace.run import load_run
-from breakeven.trial import confounded, live_guard
+from breakeven.trial import confounded, live_guard, live_side
 from breakeven.trial.live import LivePlan, Order, Service, dry_run, measure_baseline, try_candidate
 from breakeven.trial.live_candidate import NO_RETURN
 from breakeven.trial.result import TrialResult
-from breakeven.trial.store import load_trial
+from breakeven.trial.store import TrialRecord, load_record, load_trial
 from tests.unit.servers import fake_service
-from tests.unit.trial.live_service import DRAFTS, N_TOKENS, NGRAM, PLAIN, PLAN, SUFFIX, TRIAL, Site, site
+from tests.unit.trial.live_service import (
+    BASELINE_LOG,
+    DRAFTS,
+    N_TOKENS,
+    NGRAM,
+    PLAIN,
+    PLAN,
+    STARTS,
+    SUFFIX,
+    TRIAL,
+    Site,
+    site,
+)
+from tests.unit.trial.test_conductor import ask_other
 
 Outcome = Literal["faster", "slower", "same", "undecided", "refused"]
 TARGET = fake_service.FOUND.target
+RUNS = State("running")
 
 
 @pytest.fixture(autouse=True)
@@ -47,8 +66,8 @@ def quick(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr("platformdirs.user_state_dir", lambda *a, **k: str(tmp_path / "state"))
     monkeypatch.setattr(confounded, "QUIET_S", 0.05)
     monkeypatch.setattr(readiness, "PAUSE_S", 0.02)
-    monkeypatch.setattr(live_guard, "LAST_LOOK_S", 0.3)
-    monkeypatch.setattr("breakeven.servers.watch.LOOK_S", 0.02)
+    monkeypatch.setattr(live_guard, "LAST_LOOKS_S", 0.3)
+    monkeypatch.setattr(recovery, "FIRST_PAUSE_S", 0.01)
     monkeypatch.setattr("breakeven.servers.startup_log.DRAIN_S", 0.1)
 
 
@@ -131,7 +150,7 @@ async def test_differences_between_the_logs_are_confounders(here: Site, tmp_path
 
 async def test_a_baseline_that_comes_back_otherwise_is_a_confounder(here: Site, tmp_path: Path):
     await measure_baseline(here.service, PLAN, tmp_path, here.told)
-    here.lifecycle.logs_of = {**here.lifecycle.logs_of, False: ("KV cache size: 900 tokens",)}
+    here.lifecycle.logs_of = {**here.lifecycle.logs_of, False: ("KV cache size: 900 tokens", STARTS[-1])}
     result = await try_candidate(here.service, PLAN, NGRAM, tmp_path, here.told)
     assert "the baseline came back with other tokens in the KV cache: 1024 → 900" in result.confounders
 
@@ -217,7 +236,7 @@ async def test_time_ends_it_where_the_sides_are_balanced(here: Site, tmp_path: P
 async def test_a_candidate_that_dies_at_its_start(here: Site, tmp_path: Path):
     here.lifecycle.dead = lambda is_changed: "exit code 1" if is_changed else None
     here.lifecycle.logs_of = {
-        False: (),
+        False: BASELINE_LOG,
         True: (
             "loading",
             "torch.OutOfMemoryError: CUDA out of memory",
@@ -260,7 +279,13 @@ async def test_a_candidate_that_refuses_requests(here: Site, tmp_path: Path):
 async def test_a_candidate_that_dies_while_it_is_asked(here: Site, tmp_path: Path):
     died: list[str] = []
     here.lifecycle.dead = lambda is_changed: died[0] if is_changed and died else None
-    here.lifecycle.logs_of = {False: (), True: ("RuntimeError: illegal memory access",)}
+    here.lifecycle.logs_of = {
+        False: BASELINE_LOG,
+        True: (
+            *STARTS,
+            "RuntimeError: illegal memory access",
+        ),
+    }
     here.told.on_answer = lambda side: died.append("exit code 139") if side == "candidate" else None
     here.candidate = lambda body: replace(DRAFTS, die_at=0) if died else replace(DRAFTS, ttft_s=0.05)
     result = await trial(here, tmp_path)
@@ -300,9 +325,15 @@ async def test_the_key_is_not_in_what_a_failed_candidate_said(here: Site, tmp_pa
     endpoint = replace(here.service.endpoint, api_key=ApiKey("sk-very-secret"))
     here.service = replace(here.service, endpoint=endpoint)
     here.lifecycle.dead = lambda is_changed: "exit code 1" if is_changed else None
-    here.lifecycle.logs_of = {False: (), True: ("args: api_key=sk-very-secret",)}
+    here.lifecycle.logs_of = {
+        False: BASELINE_LOG,
+        True: (
+            *STARTS,
+            "args: api_key=sk-very-secret",
+        ),
+    }
     result = await trial(here, tmp_path)
-    assert "args: api_key=[API key]" in result.verdict.reason
+    assert "args: api_key=***" in result.verdict.reason
     assert "sk-very-secret" not in (tmp_path / "trial.json").read_text()
 
 
@@ -398,6 +429,27 @@ async def test_cancelled_it_is_put_back_before_anything_is_saved(here: Site, tmp
     result = load_trial(tmp_path)
     assert result.stop_reason == "interrupted"
     assert "interrupted: the service is put back as it was found" in here.told.lines
+
+
+async def test_what_is_on_disk_of_a_trial_that_is_killed_is_true(
+    here: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    kept: list[TrialRecord] = []
+    monkeypatch.setattr(here.told, "starting", lambda progress: kept.append(load_record(tmp_path)))
+    await measure_baseline(here.service, PLAN, tmp_path, here.told)
+    here.candidate = slow_once(kept)
+    here.told.on_answer = lambda side: side == "candidate" and kept.append(load_record(tmp_path)) and None
+    await try_candidate(here.service, PLAN, NGRAM, tmp_path, here.told)
+    for record in kept:
+        assert (record.stop_reason, record.elapsed_s, record.finished) == ("cut off", None, False)
+    assert kept[0].sides["candidate"].reload_absent == "was cut off before it was noted"
+    assert kept[0].sides["candidate"].reload_s is None and kept[-1].sides["candidate"].reload_s is not None
+    assert load_record(tmp_path).elapsed_s is not None
+
+
+def slow_once(seen: list[TrialRecord]) -> Callable[[dict[str, Any]], Any]:
+    """Not ready before it was seen to start."""
+    return lambda body: DRAFTS if seen else http_error(503, "loading")
 
 
 @pytest.mark.parametrize("touch", range(8))
@@ -532,7 +584,7 @@ async def test_the_api_key_is_not_in_the_journal_but_where_it_is_from_is(here: S
 def test_a_dry_run_touches_nothing_and_says_all(tmp_path: Path):
     made = Site()
     service = unanswered(made)
-    said = dry_run(service, replace(PLAN, keep_if="faster", trial=replace(TRIAL, repeats=None)))
+    said = dry_run(service, replace(PLAN, keep_if="faster", trial=replace(TRIAL, repeats=None)), RUNS)
     assert made.machine.touches == 0 and made.is_back
     for words in (
         "systemd:vllm.service: vLLM",
@@ -554,17 +606,175 @@ def test_a_dry_run_touches_nothing_and_says_all(tmp_path: Path):
 
 
 def test_a_dry_run_of_a_drafter_that_learns_asks_each_prompt_once():
-    said = dry_run(unanswered(Site()), replace(PLAN, candidates=(SUFFIX,)))
+    said = dry_run(unanswered(Site()), replace(PLAN, candidates=(SUFFIX,)), RUNS)
     assert "  4 requests: 4 prompts × 1 repeat, 2 at a time" in said.partition("Candidate:")[2]
     assert "short ones of ours" in said
 
 
 def test_a_dry_run_refuses_what_cannot_be_tried():
     with pytest.raises(UsageError):
-        dry_run(unanswered(Site()), replace(PLAN, candidates=(SpeculationConfig("eagle3"),)))
+        dry_run(unanswered(Site()), replace(PLAN, candidates=(SpeculationConfig("eagle3"),)), RUNS)
+
+
+def test_a_dry_run_warns_of_a_service_that_does_not_run():
+    said = dry_run(unanswered(Site()), PLAN, State("failed", "exit code 1"))
+    assert f"  warning: {TARGET} is failed (exit code 1): start it first" in said
+    assert "start it first" not in dry_run(unanswered(Site()), PLAN, RUNS)
+
+
+def test_a_dry_run_says_only_what_would_be_done():
+    made = Site()
+    nothing = (RunCommand(None, ("systemctl", "daemon-reload")),)
+    made.lifecycle.change = lambda found, argv: nothing  # type: ignore[method-assign]
+    said = dry_run(unanswered(made), PLAN, RUNS)
+    assert "afterwards run" not in said and "\n    run systemctl daemon-reload" in said
+
+
+async def test_a_dry_run_of_a_process_promises_no_journal(tmp_path: Path):
+    server = ProcessServer(("vllm", "serve", "m"), tmp_path / "log")
+    endpoint = Endpoint("http://127.0.0.1:9")
+    service = Service(server, Vllm(), LocalHost(), await server.inspect(), endpoint)
+    said = dry_run(service, PLAN, await server.state())
+    assert "start it; it ends with breakeven" in said
+    for words in ("journal", "as it runs, without a restart", "start it first"):
+        assert words not in said
+
+
+async def test_a_dry_run_without_a_command_line_shows_none(here: Site):
+    service = replace(unanswered(here), found=replace(fake_service.FOUND, argv=(), as_run=None))
+    assert all(line.strip() or not line for line in dry_run(service, PLAN, RUNS).splitlines())
 
 
 def unanswered(made: Site) -> Service:
     """A service at whose address nothing listens."""
     endpoint = Endpoint("http://127.0.0.1:9")
     return Service(made.lifecycle, Vllm(), made.machine, fake_service.FOUND, endpoint)
+
+
+# What is looked at before anything is measured, and again before anything is touched
+
+
+async def test_rights_are_asked_for_before_the_baseline_is_measured(
+    here: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    async def refused() -> None:
+        raise UsageError("type --sudo")
+
+    monkeypatch.setattr(here.lifecycle, "check_rights", refused)
+    with pytest.raises(UsageError, match="--sudo"):
+        await measure_baseline(here.service, PLAN, tmp_path / "out", here.told)
+    assert here.bodies == [] and not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"argv": ("vllm", "serve", "another")}, "its command line"),
+        ({"environment": {"NCCL_ALGO": "Tree"}}, "its environment"),
+        ({"evidence": {"/etc/systemd/system/vllm.service.d/new.conf": "[Service]\n"}}, "new.conf"),
+    ],
+)
+async def test_a_service_that_somebody_changed_meanwhile_is_not_touched(
+    here: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, change: dict[str, Any], said: str
+):
+    """Their change would come with ours, and be measured as if it were speculation."""
+    await measure_baseline(here.service, PLAN, tmp_path, here.told)
+
+    async def inspect() -> Found:
+        return replace(here.service.found, **change)
+
+    monkeypatch.setattr(here.lifecycle, "inspect", inspect)
+    with pytest.raises(UsageError, match=f"not as it was when its baseline was measured.*{said}.*again"):
+        await try_candidate(here.service, PLAN, NGRAM, tmp_path, here.told)
+    assert here.machine.touches == 0 and here.is_back and here.closed == []
+
+
+async def test_a_server_that_says_when_it_started_was_restarted_by_the_trial_itself(
+    here: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    seen: list[Found] = []
+    change = here.lifecycle.change
+
+    async def inspect() -> Found:
+        return replace(here.service.found, evidence={**here.service.found.evidence, "started": "2"})
+
+    def changed(found: Found, argv: tuple[str, ...]) -> tuple[Operation, ...]:
+        seen.append(found)
+        return change(found, argv)
+
+    monkeypatch.setattr(here.lifecycle, "inspect", inspect)
+    monkeypatch.setattr(here.lifecycle, "change", changed)
+    await trial(here, tmp_path)
+    assert seen[0].evidence["started"] == "2"
+
+
+# A baseline that speculates itself
+
+
+SPECULATING = ("vllm", "serve", "m", "--speculative-config", '{"method":"ngram","num_speculative_tokens":2}')
+
+
+async def test_a_baseline_that_speculates_is_named_and_what_that_means(here: Site, tmp_path: Path):
+    found = replace(here.service.found, argv=SPECULATING)
+    here.service = replace(here.service, found=found)
+    here.lifecycle.inspect = lambda: asyncio.sleep(0, found)  # type: ignore[method-assign]
+    result = await trial(here, tmp_path)
+    assert result.baseline.description == "vLLM as found, ngram, k 2"
+    assert any("the baseline speculates too (ngram, k 2)" in sentence for sentence in result.confounders)
+    said = dry_run(here.service, PLAN, RUNS)
+    assert "warning: it speculates already (ngram, k 2): the trial compares with that" in said
+
+
+def test_speculation_by_a_variable_is_seen_and_refused():
+    """What the unit has is not what runs: only the filled-in words tell."""
+    argv = ("vllm", "serve", "m", "$SPECULATION")
+    service = unanswered(Site())
+    service = replace(service, found=replace(service.found, argv=argv, as_run=SPECULATING))
+    assert service.speculation == SpeculationConfig("ngram", k=2)
+    with pytest.raises(UsageError, match=r"speculates already \(ngram, k 2\) by a variable"):
+        service.candidate_argv(NGRAM, None)
+    written = replace(service.found, argv=(*SPECULATING[:-1], "${SPECULATION}"))
+    argv = replace(service, found=written).candidate_argv(NGRAM, None)
+    assert argv[:3] == ("vllm", "serve", "m") and argv.count("--speculative-config") == 1
+    assert "${SPECULATION}" not in argv
+
+
+async def test_warnings_of_both_sides_runs_are_confounders(
+    here: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """Such as requests of others, which only the side that they came to knows of."""
+    finish = live_side.MeasuredSide.finish
+
+    def warned(self: live_side.MeasuredSide, end: Any) -> None:
+        meta = self.writer.meta
+        self.writer.meta = replace(meta, warnings=(*meta.warnings, f"somebody else asked the {self.name}"))
+        finish(self, end)
+
+    monkeypatch.setattr(live_side.MeasuredSide, "finish", warned)
+    result = await trial(here, tmp_path)
+    for name in ("baseline", "candidate"):
+        said = [one for one in result.confounders if one.endswith(f"somebody else asked the {name}")]
+        assert len(said) == 1
+
+
+async def test_a_candidate_that_was_never_ready_did_not_run_already(here: Site, tmp_path: Path):
+    here.lifecycle.dead = lambda is_changed: "exit code 1" if is_changed else None
+    result = await trial(here, tmp_path)
+    assert result.candidate.reload_s is None
+    assert result.candidate.reload_absent == "was never ready"
+    assert trial_json(result)["reload_s"]["absent"] == {"candidate": "it was never ready"}
+
+
+async def test_requests_of_others_are_a_confounder_of_their_side(here: Site, tmp_path: Path):
+    url = here.service.endpoint.base_url.removesuffix("/v1")
+    strangers: list[asyncio.Future[None]] = []
+
+    def also(side: str) -> None:
+        if side == "candidate":
+            strangers.append(asyncio.ensure_future(ask_other(url, 3)))
+
+    here.told.on_answer = also
+    result = await trial(here, tmp_path)
+    await asyncio.gather(*strangers)
+    said = [line for line in result.confounders if "other traffic shared the server" in line]
+    assert any(line.startswith("candidate: ") for line in said), result.confounders

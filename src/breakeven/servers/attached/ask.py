@@ -6,7 +6,7 @@ import asyncio
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 from breakeven.client.endpoint import Endpoint
 from breakeven.servers.attached.person import Person, Terminal
@@ -31,6 +31,7 @@ class AskForRestart:
     """Nothing is touched by it: it says what to run, and waits until that answers. Undone, likewise."""
 
     op: ClassVar[str] = "ask_for_restart"
+    waits_for_somebody: ClassVar[Literal[True]] = True
 
     url: str
     before: Wanted
@@ -40,15 +41,22 @@ class AskForRestart:
     person: Person = field(default_factory=Terminal, compare=False)
     endpoint: Endpoint | None = field(default=None, compare=False)
     """With credentials, which are not kept; None is `url` without any."""
+    said: list[Wanted] = field(default_factory=list, compare=False)
+    """What somebody was told to run, as far as this process knows; a journal does not, and has `after`."""
 
     def describe(self) -> str:
         return f"ask you to restart the server at {self.url}"
+
+    def describe_undo(self) -> str:
+        return self.describe()
 
     async def do(self, host: Host) -> None:
         await self._ask(self.after, self.before)
 
     async def undo(self, host: Host) -> None:
-        """A server that never was restarted is as it was, and nobody is asked."""
+        """Where nobody was told to restart it, or it never was, it is as it was, and nobody is asked."""
+        if not self.said:
+            return
         seen = await look(self._endpoint())
         if seen.answers and self.started is not None and seen.started == self.started:
             return
@@ -57,6 +65,7 @@ class AskForRestart:
     async def _ask(self, wanted: Wanted, other: Wanted) -> None:
         first = await look(self._endpoint())
         self.person.tell(_request(self.url, wanted, other))
+        self.said.append(wanted)
         went = not first.answers
         while True:
             seen = await look(self._endpoint())
@@ -92,7 +101,7 @@ class AskForRestart:
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> AskForRestart:
         before, after = (Wanted(tuple(command), on) for command, on in (value["before"], value["after"]))
-        return cls(value["url"], before, after, value["started"])
+        return cls(value["url"], before, after, value["started"], said=[after])
 
 
 def wanted(argv: tuple[str, ...], speculates: bool) -> Wanted:

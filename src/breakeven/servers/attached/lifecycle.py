@@ -38,6 +38,10 @@ class AttachedLifecycle(Lifecycle):
         evidence = {"speculation": speculates, "started": seen.started or ""}
         return Found(f"attached:{self.endpoint.base_url}", self._argv, evidence=evidence)
 
+    async def check_rights(self) -> None:
+        """Raises UsageError where nobody could be asked to restart it."""
+        self._person.check()
+
     def change(self, found: Found, argv: tuple[str, ...]) -> tuple[Operation, ...]:
         before = _speculates(found.argv) if found.argv else found.evidence["speculation"] == "on"
         return (

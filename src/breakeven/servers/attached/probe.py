@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 
-from breakeven.acceptance.prometheus import read_counters
+from breakeven.acceptance.pages import vllm
+from breakeven.acceptance.prometheus import read_page, started
 from breakeven.client.endpoint import Endpoint
 from breakeven.client.fetch import QUICK_TIMEOUTS, get_text
 from breakeven.client.transport import Pool
 from breakeven.errors import EndpointError, HttpError
-
-_STARTED = re.compile(r"^process_start_time_seconds(?:\{[^}]*\})? (\S+)", re.MULTILINE)
-_VLLM = "\nvllm:"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,14 +43,18 @@ async def _look(pool: Pool, endpoint: Endpoint) -> Seen:
         page = await get_text(pool, endpoint, "/metrics", QUICK_TIMEOUTS)
     except EndpointError:
         return Seen(True)
-    started = _STARTED.search(page)
-    return Seen(True, "", speculates(page), started.group(1) if started else None)
+    return Seen(True, "", speculates(page), started(page))
 
 
-def speculates(page: str) -> bool | None:
+def speculates(text: str) -> bool | None:
     """Whether a /metrics page is of a server with speculation on. vLLM has its counters from the start then,
     and never otherwise; of others only a draft that was made tells anything."""
-    counters = read_counters(page)
-    if counters is not None and (_VLLM in f"\n{page}" or counters.drafts or counters.drafted_tokens):
-        return True
-    return False if counters is None and _VLLM in f"\n{page}" else None
+    page = read_page(text)
+    if page is None:
+        return None
+    if page.engine == vllm.ENGINE:
+        return page.spec is not None
+    made = page.spec is not None and (
+        page.spec.drafts or page.spec.drafted_tokens or page.spec.accepted_tokens
+    )
+    return True if made else None

@@ -13,10 +13,11 @@ from typing import Any, ClassVar
 from breakeven.errors import ServerError, UsageError
 from breakeven.servers.commandline import CommandLine, read_command_line, words_diff
 from breakeven.servers.compose.project import Project, config_hash, project_of
+from breakeven.servers.compose.up import ComposeUp, hash_now
 from breakeven.servers.docker.client import DOCKER, SLOW_TIMEOUT_S, DockerClient
 from breakeven.servers.docker.container import NOTED_BYTES, Container
 from breakeven.servers.lifecycle import Found, Kind, Lifecycle, State
-from breakeven.servers.operation_kinds import RunCommand, WriteFile, run_checked
+from breakeven.servers.operation_kinds import WriteFile, run_checked
 from breakeven.servers.operations import Host, Operation
 from breakeven.servers.secrets import masked_argv
 from breakeven.units import size
@@ -39,13 +40,18 @@ class ComposeLifecycle(Lifecycle):
         self._project: Project | None = None
         self._entrypoint: tuple[str, ...] = ()
         self._found_id: str | None = None
+        self._found_hash = ""
+
+    @property
+    def look_s(self) -> float:
+        return max(5.0, self.host.look_s)
 
     async def inspect(self) -> Found:
         container = await self._container(size=True)
         project = project_of(container)
         await self._refuse_unfit(container, project)
         self._project, self._entrypoint = project, container.entrypoint
-        self._found_id = container.id
+        self._found_id, self._found_hash = container.id, config_hash(container)
         self._line = read_command_line(container.words)
         return Found(
             target=f"compose:{self.file}#{self.service}",
@@ -55,12 +61,20 @@ class ComposeLifecycle(Lifecycle):
             warnings=_warnings(container),
         )
 
+    async def check_rights(self) -> None:
+        project, _ = self._inspected()
+        if (await self.host.run(("test", "-w", project.directory))).returncode:
+            raise UsageError(
+                f"a file beside those of service {self.service} is needed, and you may not write to "
+                f"{project.directory}: add --sudo"
+            )
+
     def change(self, found: Found, argv: tuple[str, ...]) -> tuple[Operation, ...]:
         project, line = self._inspected()
         text = override_text(self.service, self._entrypoint, line.with_argv(argv))
         return (
             WriteFile.on(self.host, project.override, text.encode(), OVERRIDE_MODE),
-            RunCommand(project.up(override=True), project.up(override=False), timeout_s=SLOW_TIMEOUT_S),
+            ComposeUp(project, self._found_hash),
         )
 
     def diff(self, found: Found, argv: tuple[str, ...]) -> str:
@@ -107,7 +121,7 @@ class ComposeLifecycle(Lifecycle):
                 f"{project.override} is left of an earlier trial: type  breakeven recover ; or, where it was "
                 "kept, move its command into your own file, and remove it"
             )
-        if await self._hash(project) != config_hash(container):
+        if await hash_now(self.host, project) != config_hash(container):
             raise UsageError(
                 f"service {self.service} does not run as its files say now, so `up` would change more than "
                 f"the command: type  {shlex.join(project.up(override=False))}  first"
@@ -117,12 +131,6 @@ class ComposeLifecycle(Lifecycle):
                 f"image {container.config['Image']} is another one by now than service {self.service} runs: "
                 f"type  {shlex.join(project.up(override=False))}  first"
             )
-
-    async def _hash(self, project: Project) -> str:
-        """Of the service's configuration as the files have it now."""
-        done = await run_checked(self.host, project.argv("config", "--hash", self.service))
-        words = done.stdout.split()
-        return words[-1] if words else ""
 
     def _inspected(self) -> tuple[Project, CommandLine]:
         if self._project is None or self._line is None:

@@ -36,6 +36,11 @@ class Project:
             *words,
         )
 
+    def labels(self, hash_: str) -> tuple[str, ...]:
+        """Those of a container of the service that was made from a configuration with this hash."""
+        named = {"project": self.name, "service": self.service, "oneoff": "False", "config-hash": hash_}
+        return tuple(f"{_LABEL}{name}={value}" for name, value in named.items())
+
     def up(self, override: bool) -> tuple[str, ...]:
         """Makes the service's container what its files say; one that is that already is left alone. Nothing
         is pulled or built: the image stays."""

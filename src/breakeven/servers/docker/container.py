@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -12,6 +13,10 @@ from breakeven.servers.secrets import masked_environment
 
 CANDIDATE_OF = "breakeven.candidate-of"
 """Label of a container that is ours; its value is the id of the user's."""
+SHORT_ID = 12
+"""Characters of an id that Docker shows, and gives as a hostname."""
+STOP_GRACE_S = 10.0
+"""Docker's own, from SIGTERM to SIGKILL, where the container has none."""
 NOTED_BYTES = 256 * 2**20
 """Written inside a container, outside its volumes: as much is a download rather than a cache of kernels."""
 
@@ -56,6 +61,14 @@ class Container:
     def running(self) -> bool:
         state = self.inspected["State"]
         return bool(state["Running"]) and not state["Paused"] and not state["Restarting"]
+
+    @property
+    def stop_grace_s(self) -> float:
+        """Seconds that `docker stop` leaves it to end by itself; infinity: for ever."""
+        given = self.config.get("StopTimeout")
+        if given is None:
+            return STOP_GRACE_S
+        return float(given) if given >= 0 else math.inf
 
     @property
     def networks(self) -> Mapping[str, Mapping[str, Any]]:

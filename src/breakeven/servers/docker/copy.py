@@ -6,13 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from breakeven.errors import ServerError
+from breakeven.errors import ServerError, UsageError
 from breakeven.servers.docker.client import DOCKER, SLOW_TIMEOUT_S, DockerClient
-from breakeven.servers.docker.container import CANDIDATE_OF, Container
+from breakeven.servers.docker.container import CANDIDATE_OF, SHORT_ID, Container
 from breakeven.servers.operation_kinds import run_checked
 from breakeven.servers.operations import Host
-
-_SHORT_ID = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,13 +31,16 @@ class CopyContainer:
     """As the container that is copied does; else Docker starts the copy only when it is told to."""
 
     def describe(self) -> str:
-        return f"create container {self.name} like {self.source[:_SHORT_ID]}, with the changed command"
+        return f"create container {self.name} like {self.source[:SHORT_ID]}, with the changed command"
+
+    def describe_undo(self) -> str:
+        return f"remove container {self.name}, which is the copy"
 
     async def do(self, host: Host) -> None:
         docker = DockerClient(host)
         source = await docker.find(self.source)
         if source is None:
-            raise ServerError(f"container {self.source[:_SHORT_ID]} is gone: there is nothing to copy")
+            raise ServerError(f"container {self.source[:SHORT_ID]} is gone: there is nothing to copy")
         original = Container(source)
         image = str(original.config["Image"])
         if await docker.image_id(image) != source["Image"]:
@@ -55,7 +56,7 @@ class CopyContainer:
             return
         container = Container(found)
         if container.labels.get(CANDIDATE_OF) != self.source:
-            raise ServerError(
+            raise UsageError(
                 f"container {self.name} is neither the one that was there nor breakeven's: rename it, then "
                 "type  breakeven recover"
             )
@@ -97,7 +98,7 @@ def _divided(entrypoint: tuple[str, ...], words: tuple[str, ...]) -> tuple[list[
 def _hostname_is_dockers(original: Container) -> bool:
     shared = original.host_config.get("UTSMode") == "host"
     joined = str(original.host_config.get("NetworkMode")).startswith("container:")
-    return shared or joined or original.config.get("Hostname") == original.id[:_SHORT_ID]
+    return shared or joined or original.config.get("Hostname") == original.id[:SHORT_ID]
 
 
 def _host_config(original: Container) -> dict[str, Any]:
@@ -136,6 +137,6 @@ def _link(link: str) -> str:
 
 def _endpoint(original: Container, end: Mapping[str, Any]) -> dict[str, Any]:
     """What was asked of a network, without what it gave; the short id as an alias is Docker's own."""
-    aliases = [alias for alias in end.get("Aliases") or () if alias != original.id[:_SHORT_ID]]
+    aliases = [alias for alias in end.get("Aliases") or () if alias != original.id[:SHORT_ID]]
     asked = {key: end[key] for key in ("IPAMConfig", "Links", "DriverOpts") if end.get(key)}
     return {**asked, "Aliases": aliases}

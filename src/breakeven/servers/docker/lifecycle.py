@@ -10,9 +10,11 @@ from typing import ClassVar
 
 from breakeven.errors import ServerError, UsageError
 from breakeven.servers.commandline import CommandLine, read_command_line, words_diff
+from breakeven.servers.docker.aside import PutAside
 from breakeven.servers.docker.client import DOCKER, SLOW_TIMEOUT_S, DockerClient
 from breakeven.servers.docker.container import NOTED_BYTES, Container
 from breakeven.servers.docker.copy import CopyContainer
+from breakeven.servers.docker.stop import StopContainer
 from breakeven.servers.lifecycle import Found, Kind, Lifecycle, State
 from breakeven.servers.operation_kinds import RunCommand, run_checked
 from breakeven.servers.operations import Host, Operation
@@ -36,6 +38,10 @@ class DockerLifecycle(Lifecycle):
         self._docker = DockerClient(host)
         self._line: CommandLine | None = None
         self._found_id: str | None = None
+
+    @property
+    def look_s(self) -> float:
+        return max(5.0, self.host.look_s)
 
     async def inspect(self) -> Found:
         found = await self._docker.find(self.name, size=True)
@@ -75,15 +81,9 @@ class DockerLifecycle(Lifecycle):
 
     def _with_copy(self, found: Found, argv: tuple[str, ...], starts_at_boot: bool) -> tuple[Operation, ...]:
         identity, name = found.evidence["id"], found.evidence["name"]
-        start = (DOCKER, "start", identity)
-        aside = RunCommand(
-            (DOCKER, "rename", identity, ASIDE.format(name)),
-            (DOCKER, "rename", identity, name),
-            nothing_to_undo=("with the same name as its current name",),
-        )
         return (
-            RunCommand((DOCKER, "stop", identity), start, timeout_s=SLOW_TIMEOUT_S),
-            aside,
+            StopContainer(identity),
+            PutAside(identity, name, ASIDE.format(name)),
             CopyContainer(name, identity, self._inspected().with_argv(argv), starts_at_boot),
         )
 

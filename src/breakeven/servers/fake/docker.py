@@ -38,6 +38,8 @@ class FakeDocker:
         self.logs: dict[str, str] = {}
         """By the container's id."""
         self.host = FakeHost(self, files)
+        self.read_only: set[str] = set()
+        """Folders that may not be written to."""
         self._made = 0
         self._clock = 0
 
@@ -56,6 +58,8 @@ class FakeDocker:
             "system": lambda words: self._api(stdin or b""),
             "compose": self._compose,
         }
+        if argv[:2] == ("test", "-w"):
+            return Completed(int(argv[2] in self.read_only), "", "")
         if argv[0] != "docker" or argv[1] not in commands:
             raise AssertionError(f"the fake has no command {argv}")
         return commands[argv[1]](list(argv[2:]))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import inspect
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from pathlib import PurePosixPath
@@ -26,7 +27,12 @@ class FakeHost:
 
     `touches` counts the calls that change something, commands among them. Touch number `fail_at` raises
     `failure`: before it took effect, or right after it if `takes_effect`.
+
+    A command takes effect once it has lasted `lasts_s`, as with a daemon: also where whoever asked for it was
+    cancelled meanwhile, or had no more time.
     """
+
+    look_s: float = 0.02
 
     def __init__(self, answer: Answer = _nothing, files: dict[str, bytes] | None = None) -> None:
         self.answer = answer
@@ -38,6 +44,9 @@ class FakeHost:
         self.fail_at: int | None = None
         self.failure: BaseException = ServerError("the fake machine was told to fail")
         self.takes_effect = False
+        self.lasts_s: Callable[[tuple[str, ...]], float] = lambda argv: 0.0
+        self.under_way = 0
+        """Commands that have not taken effect yet."""
 
     def snapshot(self) -> tuple[dict[str, bytes], dict[str, int], frozenset[str]]:
         """All files, their modes, and all folders."""
@@ -52,15 +61,34 @@ class FakeHost:
     ) -> Completed:
         self._touch(before=True)
         self.commands.append(argv)
-        answer = self.answer(argv, stdin)
-        done = await answer if inspect.isawaitable(answer) else answer
+        done = await self._after(self.lasts_s(argv), argv, stdin, timeout_s)
         self._touch(before=False)
         return done
 
+    async def _after(
+        self, lasts_s: float, argv: tuple[str, ...], stdin: bytes | None, timeout_s: float
+    ) -> Completed:
+        if not lasts_s:
+            return await self._answered(argv, stdin)
+        going = asyncio.ensure_future(self._later(lasts_s, argv, stdin))
+        try:
+            return await asyncio.wait_for(asyncio.shield(going), timeout_s)
+        except TimeoutError:
+            raise ServerError(f"{argv[0]} did not come to an end within {timeout_s:g} s") from None
+
+    async def _later(self, lasts_s: float, argv: tuple[str, ...], stdin: bytes | None) -> Completed:
+        self.under_way += 1
+        await asyncio.sleep(lasts_s)
+        self.under_way -= 1
+        return await self._answered(argv, stdin)
+
+    async def _answered(self, argv: tuple[str, ...], stdin: bytes | None) -> Completed:
+        answer = self.answer(argv, stdin)
+        return await answer if inspect.isawaitable(answer) else answer
+
     async def lines(self, argv: tuple[str, ...]) -> AsyncGenerator[str, None]:
         """What the command's answer says, at once."""
-        answer = self.answer(argv, None)
-        done = await answer if inspect.isawaitable(answer) else answer
+        done = await self._answered(argv, None)
         for line in (done.stdout + done.stderr).splitlines():
             yield line
 

@@ -16,6 +16,7 @@ class FakeLifecycle(Lifecycle):
     """`now` is its state, `lines` its log, which may grow; both as they are when looked at."""
 
     kind: ClassVar[Kind] = "systemd"
+    look_s: float = LOOK_S
 
     def __init__(self, now: State | None = None, lines: list[str] | None = None) -> None:
         self.now = now or State("running", since_s=0.0)

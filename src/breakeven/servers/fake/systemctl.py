@@ -1,7 +1,8 @@
 """FakeSystemd: a Host on which a systemd runs in memory, faithful where breakeven meets it.
 
 Files count once they are read (daemon-reload). A failing service is restarted as its unit says, until that
-was too often, which only reset-failed forgets. Time passes only by `advance` and with each command.
+was too often, which only reset-failed forgets. What `extra` says depends on a service goes down with it.
+Time passes only by `advance` and with each command.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from breakeven.servers.fake.host import FakeHost, parents
 from breakeven.servers.fake.units import SYSTEM_PATH, USER_PATH, UnitFiles, find
 from breakeven.servers.operations import Completed
 from breakeven.servers.systemd.effective import EffectiveUnit
+from breakeven.servers.systemd.env_file import variables
 from breakeven.servers.systemd.expand import with_specifiers, with_variables
 from breakeven.servers.systemd.unit_name import UnitName
 
@@ -77,6 +79,8 @@ class FakeSystemd(FakeHost):
         self.uid = uid
         self.answers: dict[tuple[str, ...], Completed] = {}
         self.extra: dict[str, dict[str, str]] = {}
+        self.written_s: dict[str, int] = {}
+        """When files were last written, since the epoch."""
         for folder in self.unit_path:
             self.folders |= {*parents(folder), folder}
         self._read = set(self.folders)
@@ -114,6 +118,9 @@ class FakeSystemd(FakeHost):
             return self.answers[argv]
         if argv == ("id", "-u"):
             return Completed(0, f"{self.uid}\n", "")
+        if argv[:2] == ("stat", "--format=%Y %n"):
+            there = [path for path in argv[3:] if path in self.files]
+            return Completed(0, "".join(f"{self.written_s.get(path, 0)} {path}\n" for path in there), "")
         if argv[:1] == ("stat",):
             return Completed(0, f"{len(self.files.get(argv[-1], b''))}\n", "")
         if argv[:2] == ("find", "-L"):
@@ -144,7 +151,8 @@ class FakeSystemd(FakeHost):
         if verb == "daemon-reload":
             return self._reload()
         if verb in ("restart", "start", "stop", "reset-failed"):
-            return self._act(verb, rest[0])
+            done = [self._act(verb, unit) for unit in rest]
+            return next((one for one in done if one.returncode), done[-1])
         return Completed(1, "", f"Unknown command verb {verb}.")
 
     def _show(self, words: Sequence[str]) -> str:
@@ -177,6 +185,7 @@ class FakeSystemd(FakeHost):
             "Job": "0",
             "StateChangeTimestampMonotonic": str(service.changed_us),
             "InactiveExitTimestampMonotonic": str(service.started_us),
+            "ExecMainStartTimestampMonotonic": str(service.started_us),
             **self.extra.get(unit, {}),
         }
 
@@ -202,30 +211,44 @@ class FakeSystemd(FakeHost):
         if verb == "reset-failed":
             service.restarts = service.starts = 0
             service.active = "inactive" if service.active == "failed" else service.active
+        going = [one for one in self._dependents(unit) if self.service(one).pid]
         if verb in ("restart", "stop"):
             self._set(service, "inactive", "dead", "success")
             service.pid = service.exit_code = service.exit_status = 0
         if verb == "restart" or (verb == "start" and not service.pid):
+            for needed in self.extra:
+                if unit in self._dependents(needed, "RequiredBy", "BoundBy"):
+                    self._act("start", needed)
             service.restarts = 0
             self._now_s += COMMAND_S
             service.started_us = self._us()
             self._start(unit, service)
+        if verb in ("restart", "stop"):
+            for one in going:
+                self._act("restart" if service.pid else "stop", one)
         return Completed(0, "", "")
+
+    def _dependents(self, unit: str, *kinds: str) -> list[str]:
+        kinds = kinds or ("RequiredBy", "BoundBy", "ConsistsOf")
+        return [name for kind in kinds for name in self.extra.get(unit, {}).get(kind, "").split()]
 
     def _start(self, unit: str, service: Service) -> None:
         service.starts += 1
         if service.starts > START_LIMIT:
             self._set(service, "failed", "failed", "start-limit-hit")
             return
-        specifiers = UnitName(unit).specifiers()
+        specifiers = UnitName(unit).specifiers() | {"h": "/home/llm" if self.user else "/root"}
         effective = EffectiveUnit(service.files.contents, specifiers)
+        environment = dict(effective.environment)
+        for path in effective.environment_files:
+            environment |= variables(self.files.get(path.removeprefix("-"), b""))
         command = effective.exec_start[0]
         words = tuple(with_specifiers(word, specifiers) for word in command.argv)
-        service.argv = with_variables(words, effective.environment) if command.fills_in_variables else words
+        service.argv = with_variables(words, environment) if command.fills_in_variables else words
         service.pid, self._next_pid = self._next_pid, self._next_pid + 1
         service.exit_code = service.exit_status = 0
         self._set(service, "active", "running", "success")
-        ran = self.program(service.argv, effective.environment)
+        ran = self.program(service.argv, environment)
         self._journal += [(self._us(), unit, line) for line in ran.says]
         if ran.exit_code is not None or ran.result == "oom-kill":
             self._end(unit, service, ran)
@@ -234,6 +257,8 @@ class FakeSystemd(FakeHost):
         killed = ran.result == "oom-kill"
         service.exit_code, service.exit_status = (2, SIGKILL) if killed else (1, ran.exit_code or 0)
         service.pid = 0
+        for one in self._dependents(unit, "BoundBy"):
+            self._act("stop", one)
         if not killed and not ran.exit_code:
             self._set(service, "inactive", "dead", "success")
         elif EffectiveUnit(service.files.contents).value("Restart") in ("always", "on-failure"):

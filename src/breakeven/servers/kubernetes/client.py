@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from breakeven.errors import ServerError
@@ -37,7 +37,7 @@ class KubernetesClient:
         if done.returncode and "(NotFound)" in done.stderr:
             return None
         if done.returncode:
-            raise command_failed(self.argv("get", resource), done)
+            raise _failed(self.argv("get", resource), done)
         return dict(_object(done.stdout))
 
     async def items(self, resources: str, *words: str) -> tuple[dict[str, Any], ...]:
@@ -59,8 +59,14 @@ async def current_context(host: Host) -> str | None:
     argv = (KUBECTL, "config", "current-context")
     done = await host.run(argv)
     if done.returncode and CONTEXT_UNSET not in done.stderr:
-        raise command_failed(argv, done)
+        raise _failed(argv, done)
     return None if done.returncode else done.stdout.strip()
+
+
+def _failed(argv: tuple[str, ...], done: Completed) -> ServerError:
+    """kubectl logs every try before it says what is wrong, in its last line."""
+    said = done.stderr.strip().splitlines()[-1:]
+    return command_failed(argv, replace(done, stderr="".join(said)))
 
 
 def _object(text: str) -> Any:

@@ -23,7 +23,7 @@ from breakeven.servers.operations import Host, Operation
 from breakeven.servers.secrets import masked_argv
 from breakeven.servers.wordedit import WordEdit
 
-LOOK_S = 2.0
+LOOK_S = 5.0
 """Between two looks for a pod that is to come."""
 
 
@@ -48,6 +48,11 @@ class KubernetesLifecycle(Lifecycle):
         self._container_name = container
         self._context = context
         self._line: CommandLine | None = None
+
+    @property
+    def look_s(self) -> float:
+        """A look is two or three calls of kubectl."""
+        return max(15.0, self.host.look_s)
 
     async def inspect(self) -> Found:
         client = await self._client()
@@ -89,11 +94,17 @@ class KubernetesLifecycle(Lifecycle):
         the template once more, and start everything twice."""
 
     async def state(self) -> State:
+        return await self._state(is_returning=False)
+
+    async def returning_state(self) -> State:
+        return await self._state(is_returning=True)
+
+    async def _state(self, is_returning: bool) -> State:
         client = await self._client()
         workload = await self._workload(client)
         container = self._chosen(workload)
         pod = newest(await _pods(client, workload), container)
-        state = state_of(workload, pod, container.name)
+        state = state_of(workload, pod, container.name, is_returning)
         if state.condition != "starting" or state.detail:
             return state
         said = await client.run("rollout", "status", self.resource, "--watch=false")

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from breakeven.errors import ServerError
+from breakeven.errors import ServerError, UsageError
 from breakeven.servers.kubernetes.client import KubernetesClient
 from breakeven.servers.kubernetes.workload import Container, Workload
 from breakeven.servers.operations import Host
@@ -37,6 +37,9 @@ class PatchCommand:
         where = f"{self.resource} in namespace {self.namespace}"
         return f"patch the {self.field} of container {self.container} of {where}"
 
+    def describe_undo(self) -> str:
+        return f"{self.describe()}, back to what it was"
+
     async def do(self, host: Host) -> None:
         container = await self._container(host)
         if digest(self._words(container)) != self.edit.digest_before:
@@ -49,7 +52,7 @@ class PatchCommand:
         if now == self.edit.digest_before:
             return
         if now != self.edit.digest_after:
-            raise ServerError(
+            raise UsageError(
                 f"the {self.field} of {self.resource} was changed by somebody else since: put it right by "
                 "hand, then type  breakeven recover --forget"
             )
@@ -65,7 +68,7 @@ class PatchCommand:
         found = await self._client(host).get(self.resource)
         container = Workload(found).container(self.container) if found else None
         if container is None:
-            raise ServerError(f"{self.resource} with container {self.container} is gone: nothing was changed")
+            raise UsageError(f"{self.resource} with container {self.container} is gone: nothing was changed")
         return container
 
     async def _replace(self, host: Host, container: Container, words: Sequence[str]) -> None:

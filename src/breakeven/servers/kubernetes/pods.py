@@ -34,8 +34,9 @@ def has_started(pod: Json, name: str) -> bool:
     return "running" in state or "terminated" in state
 
 
-def state_of(workload: Workload, pod: Json | None, container: str) -> State:
-    """How the server is; `starting` where nothing is wrong and it is not ready."""
+def state_of(workload: Workload, pod: Json | None, container: str, is_returning: bool = False) -> State:
+    """How the server is; `starting` where nothing is wrong and it is not ready. `is_returning`: nothing is
+    wrong with what the cluster tries again by itself."""
     if workload.replicas == 0:
         return State("stopped", "0 replicas")
     if pod is None:
@@ -43,7 +44,7 @@ def state_of(workload: Workload, pod: Json | None, container: str) -> State:
     status = container_status(pod, container)
     failure = _failure(status)
     if failure is not None:
-        return State("failed", failure)
+        return State("starting" if is_returning else "failed", failure)
     running = (status.get("state") or {}).get("running") or {}
     since_s = seconds_since(running.get("startedAt"))
     if status.get("ready") and workload.rolled_out():

@@ -103,8 +103,10 @@ class Workload:
         return next((f"{owner['kind']}/{owner['name']}" for owner in owners if owner.get("controller")), None)
 
     def rolled_out(self) -> bool:
-        """Whether every replica is of the current template and ready."""
+        """Whether every replica is of the current template and ready, and none is left of an older one."""
         status = self.status
         seen = status.get("observedGeneration", 0) >= self.object["metadata"].get("generation", 0)
-        counts = (status.get(key) or 0 for key in ("updatedReplicas", "readyReplicas"))
-        return seen and all(count >= self.replicas for count in counts)
+        there, updated, ready = (
+            status.get(key) or 0 for key in ("replicas", "updatedReplicas", "readyReplicas")
+        )
+        return seen and there <= updated and min(updated, ready) >= self.replicas

@@ -7,19 +7,16 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from typing import ClassVar
 
-from breakeven.errors import UsageError
+from breakeven.errors import BreakevenError, UsageError
 from breakeven.servers.lifecycle import Found, Kind, Lifecycle, State
 from breakeven.servers.operation_kinds import RunCommand, WriteFile
 from breakeven.servers.operations import Host, Operation
 from breakeven.servers.secrets import masked_argv, masked_environment
-from breakeven.servers.systemd import dropin, logs, shown, state
+from breakeven.servers.systemd import dependents, dropin, logs, refusal, shown, state
 from breakeven.servers.systemd.manager import RELOAD_TIMEOUT_S, Manager, number, seconds_since
-from breakeven.servers.systemd.reading import Reading
+from breakeven.servers.systemd.reading import UPTIME, Reading
 from breakeven.servers.systemd.unit_name import UnitName
 from breakeven.servers.systemd.warnings import warnings
-
-UPTIME = "/proc/uptime"
-POLL_S = 0.2
 
 
 class SystemdLifecycle(Lifecycle):
@@ -33,12 +30,20 @@ class SystemdLifecycle(Lifecycle):
         self.name = UnitName.parse(unit)
         self.manager = Manager(host, user)
         self._reading: Reading | None = None
+        self.dependents: tuple[str, ...] = ()
+        """Units that run and go down with it, as the latest `inspect` saw."""
         self._asked_us: int | None = None
         """When we last had it restarted, on the machine's monotonic clock."""
+        self._known_restarts = 0
+        """By systemd itself since then, of a service that came back with them."""
         self.log_file: str | None = None
         """Where its output goes, if not to the journal."""
         self._log_size: int | None = None
         """Of the log file when we last had it restarted."""
+
+    @property
+    def look_s(self) -> float:
+        return self.host.look_s
 
     @property
     def target(self) -> str:
@@ -47,8 +52,11 @@ class SystemdLifecycle(Lifecycle):
     async def inspect(self) -> Found:
         self._reading = reading = await Reading.of(self.manager, self.name)
         self.name, self.log_file = reading.name, reading.log_file
+        runs = shown.running_words(reading.running) if reading.running else ""
+        refusal.check_runs_so(self.name.full, reading.runs_otherwise, runs, " ".join(self.manager.systemctl))
+        self.dependents = await dependents.active(self.manager, reading.properties)
         files = {path: shown.unit(data) for path, data in reading.effective.files.items()}
-        running = {"running": shown.running_words(reading.running)} if reading.running else {}
+        running = {"running": runs} if runs else {}
         return Found(
             self.target,
             reading.command.argv,
@@ -56,6 +64,7 @@ class SystemdLifecycle(Lifecycle):
             files | running,
             masked_argv(reading.as_run),
             warnings(reading),
+            reading.folder,
         )
 
     async def check_rights(self) -> None:
@@ -83,10 +92,12 @@ class SystemdLifecycle(Lifecycle):
         return self._with_dropin(argv, "for good")
 
     def _with_dropin(self, argv: tuple[str, ...], place: dropin.Place) -> tuple[Operation, ...]:
-        """Undone in reverse order: the file goes, and then systemd reads its units again."""
+        """Undone in reverse order: the file goes, systemd reads its units again, and what went down with the
+        service is started."""
         text = dropin.text(self.reading.command.with_argv(argv).text(), place)
         path, reload = self.dropin_path(place), self.manager.reload
         return (
+            *dependents.started_again(self.manager, self.dependents),
             RunCommand(None, reload, timeout_s=RELOAD_TIMEOUT_S),
             WriteFile.on(self.host, path, text, self.reading.mode),
             RunCommand(reload, timeout_s=RELOAD_TIMEOUT_S),
@@ -105,11 +116,25 @@ class SystemdLifecycle(Lifecycle):
         that crashed too often, also when the cause is gone."""
         await self.manager.forget_failures(self.name.full)
         self._asked_us = int(float((self.host.read(UPTIME) or b"0").split()[0]) * 1e6)
+        self._known_restarts = 0
         self._log_size = await self._size_of_log()
         await self.manager.act("restart", "--no-block", "--", self.name.full)
 
     async def state(self) -> State:
-        return state.state(await self._properties(), self.host.read(UPTIME), self._asked_us is not None)
+        known = None if self._asked_us is None else self._known_restarts
+        return state.state(await self._properties(), self.host.read(UPTIME), known)
+
+    async def returning_state(self) -> State:
+        properties = await self._properties()
+        self._known_restarts = number(properties, "NRestarts")
+        return state.returning(properties, self.host.read(UPTIME))
+
+    async def runs_as_found(self) -> bool:
+        """By the command line of its process."""
+        try:
+            return (await Reading.of(self.manager, self.name)).runs_as_configured
+        except BreakevenError:
+            return False
 
     async def _properties(self) -> dict[str, str]:
         return await self.manager.show(self.name.full, state.PROPERTIES)
@@ -121,20 +146,23 @@ class SystemdLifecycle(Lifecycle):
         else:
             age_s = seconds_since(since_us, self.host.read(UPTIME)) or 0.0
             lines = self.host.lines(logs.journal_argv(self.name.full, age_s, self.manager.user))
-        async with aclosing(logs.until_over(lines, self._is_over)) as following:
+        async with aclosing(logs.until_over(lines, self._is_over, self.look_s)) as following:
             async for line in following:
                 text = line if self.log_file else logs.message(line, since_us)
                 if text is not None:
                     yield text
 
     async def _started_us(self) -> int:
-        """When it last began to start, on the monotonic clock; waits for a restart that is under way."""
+        """When it last began to start, on the monotonic clock; waits for a restart that is under way. Where
+        systemd has restarted what we had restarted, it is our restart: after it comes why the first died."""
         while True:
             properties = await self._properties()
+            if self._asked_us is not None and number(properties, "NRestarts") > self._known_restarts:
+                return self._asked_us
             started_us = number(properties, "InactiveExitTimestampMonotonic")
             if started_us >= (self._asked_us or 0) or not number(properties, "Job"):
                 return started_us
-            await asyncio.sleep(POLL_S)
+            await asyncio.sleep(self.look_s)
 
     async def _is_over(self) -> bool:
         return (await self.state()).condition in ("stopped", "failed")

@@ -8,22 +8,22 @@ import math
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from typing import Any
 
-LOOK_S = 1.0
-"""After this long without a line it is looked whether the service still runs."""
 SLACK_S = 2
 FILE_KINDS = ("append:", "file:", "truncate:")
 OLD_LINES = 10_000
 """Of a log file, how many lines before now are read where it is not known where the latest start begins."""
 
 
+def entries_argv(unit: str, user: bool) -> tuple[str, ...]:
+    """The unit's entries, with systemd's own about it. Not --user: that leaves the system's journal out,
+    which has a user's entries too where journals are not kept on disk."""
+    return ("journalctl", f"--{'user-' if user else ''}unit={unit}", "--output=json", "--all")
+
+
 def journal_argv(unit: str, age_s: float, user: bool) -> tuple[str, ...]:
-    """Follows the unit's entries, with systemd's own about it, from about `age_s` ago on. Not --user: that
-    leaves the system's journal out, which has a user's entries too where journals are not kept on disk."""
+    """Follows the unit's entries, from about `age_s` ago on."""
     return (
-        "journalctl",
-        f"--{'user-' if user else ''}unit={unit}",
-        "--output=json",
-        "--all",
+        *entries_argv(unit, user),
         "--no-tail",
         "--follow",
         f"--since=-{math.ceil(age_s) + SLACK_S}s",
@@ -63,14 +63,14 @@ def _text(value: Any) -> str | None:
 
 
 async def until_over(
-    lines: AsyncIterator[str], is_over: Callable[[], Awaitable[bool]]
+    lines: AsyncIterator[str], is_over: Callable[[], Awaitable[bool]], look_s: float
 ) -> AsyncGenerator[str, None]:
-    """Lines as they come, until none has come for LOOK_S and the service is over; then they are closed."""
+    """Lines as they come, until none has come for `look_s` and the service is over; then they are closed."""
     waiting: asyncio.Future[str | None] | None = None
     try:
         while True:
             waiting = waiting or asyncio.ensure_future(anext(lines, None))
-            if (await asyncio.wait({waiting}, timeout=LOOK_S))[0]:
+            if (await asyncio.wait({waiting}, timeout=look_s))[0]:
                 line, waiting = waiting.result(), None
                 if line is None:
                     return

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from pathlib import PurePosixPath
 
 from breakeven.errors import ServerError
 from breakeven.servers.operations import Host
-from breakeven.servers.systemd import env_file, logs, refusal
+from breakeven.servers.systemd import age, dependents, env_file, logs, refusal
 from breakeven.servers.systemd.command import Command
 from breakeven.servers.systemd.effective import EffectiveUnit
 from breakeven.servers.systemd.expand import with_specifiers, with_variables
@@ -17,10 +18,12 @@ from breakeven.servers.systemd.unit_name import UnitName
 from breakeven.servers.systemd.unread import unread
 
 PROPERTIES = (
-    *refusal.PROPERTIES, "ActiveState", "MainPID", "User", "RequiredBy", "BoundBy", "ConsistsOf",
-    "TimeoutStartUSec",
+    *refusal.PROPERTIES, *dependents.NAMES, "ActiveState", "MainPID", "User", "TimeoutStartUSec", "OnFailure",
+    "TriggeredBy", age.STARTED,
 )  # fmt: skip
 PRIVATE_MODE = 0o600
+UPTIME = "/proc/uptime"
+_GLOB = frozenset("*?[")
 SYSTEM_SPECIFIERS = {
     "h": "/root", "u": "root", "U": "0", "t": "/run", "S": "/var/lib", "C": "/var/cache", "L": "/var/log",
     "E": "/etc",
@@ -43,6 +46,12 @@ class Reading:
     """Of the files that hold the command line, the most private one's permission bits."""
     running: tuple[str, ...] | None
     """The command line of the process that runs now; None where none does, or it cannot be seen."""
+    unread: tuple[str, ...] = ()
+    """Environment files whose variables are not known."""
+    is_user: bool = False
+    """Whether its manager is a user's."""
+    changed: tuple[str, ...] = ()
+    """Files of the unit, and its environment files, that were written since the process was started."""
 
     @classmethod
     async def of(cls, manager: Manager, name: UnitName) -> Reading:
@@ -56,14 +65,19 @@ class Reading:
         refusal.check_all_read(name.full, files, " ".join(manager.systemctl))
         effective = EffectiveUnit(_files(manager.host, properties), await _specifiers(manager, name))
         refusal.the_command(name.full, effective)
+        environment, unread_files = _environment(manager.host, effective)
+        made_of = (*effective.files, *map(_path, effective.environment_files))
         return cls(
             name,
             properties,
             unit_path,
             effective,
-            _environment(manager.host, effective),
+            environment,
             _mode(manager.host, effective),
             _running(manager.host, properties),
+            unread_files,
+            manager.user,
+            await age.changed_since_start(manager.host, properties, made_of, manager.host.read(UPTIME)),
         )
 
     @cached_property
@@ -77,10 +91,36 @@ class Reading:
         return with_variables(words, self.environment) if self.command.fills_in_variables else words
 
     @property
+    def runs_as_configured(self) -> bool:
+        """Whether the process that runs now was started with the command line that the unit has now."""
+        return self.running is not None and _is_of(self.running, self.as_run)
+
+    @property
+    def runs_otherwise(self) -> bool:
+        """Whether it was beyond doubt started with another command line: a process may have given itself a
+        title, and a variable may be from a file that cannot be read."""
+        if self.running is None or self.runs_as_configured or self.unread:
+            return False
+        names = {PurePosixPath(word).name for word in self.as_run if not word.startswith("-")}
+        return any(PurePosixPath(word).name in names for word in self.running[:2])
+
+    @property
     def log_file(self) -> str | None:
         """Where its output goes, if not to the journal."""
         path = logs.file_of(self.effective.value("StandardOutput"))
         return with_specifiers(path, self.effective.specifiers) if path else None
+
+    @property
+    def folder(self) -> str | None:
+        """In which it runs; None where that depends on a user, or on what is not known here. The default is
+        systemd.exec(5)'s."""
+        given = with_specifiers(self.effective.value("WorkingDirectory"), self.effective.specifiers)
+        path = given.removeprefix("-")
+        if not path and self.is_user:
+            path = self.effective.specifiers.get("h", "")
+        elif not path:
+            path = "/"
+        return path if path.startswith("/") and "%" not in path else None
 
     @property
     def dropins(self) -> tuple[str, ...]:
@@ -107,15 +147,23 @@ async def _specifiers(manager: Manager, name: UnitName) -> dict[str, str]:
     return name.specifiers() | ({"h": home} if home else {})
 
 
-def _environment(host: Host, effective: EffectiveUnit) -> dict[str, str]:
-    """Files come after settings (systemd.exec(5)); one that cannot be read is left out."""
-    found = dict(effective.environment)
-    for path in effective.environment_files:
+def _environment(host: Host, effective: EffectiveUnit) -> tuple[dict[str, str], tuple[str, ...]]:
+    """With the files that are not read, as they cannot be, or are given by a pattern. Files come after
+    settings (systemd.exec(5))."""
+    found, unread_files = dict(effective.environment), []
+    for path in map(_path, effective.environment_files):
         try:
-            found |= env_file.variables(host.read(path.removeprefix("-").strip()) or b"")
+            if _GLOB & set(path):
+                raise ServerError(f"{path} is a pattern")
+            found |= env_file.variables(host.read(path) or b"")
         except ServerError:
-            continue
-    return found
+            unread_files.append(path)
+    return found, tuple(unread_files)
+
+
+def _path(environment_file: str) -> str:
+    """Without the mark of one that may be missing."""
+    return environment_file.removeprefix("-").strip()
 
 
 def _mode(host: Host, effective: EffectiveUnit) -> int:
@@ -135,3 +183,33 @@ def _running(host: Host, properties: Mapping[str, str]) -> tuple[str, ...] | Non
         return None
     words = (data or b"").decode("utf-8", "surrogateescape").split("\0")
     return tuple(words[:-1]) or None
+
+
+def _is_of(running: tuple[str, ...], configured: tuple[str, ...]) -> bool:
+    """A script's interpreter stands before it, and a wrapper such as numactl is gone: the last words tell, or
+    the program itself where it has no arguments. A word with a specifier that is not known here is taken for
+    any."""
+    arguments = configured[1:]
+    if not arguments:
+        return _is_alone(running, configured[0])
+    tail = running[-len(arguments) :]
+    if len(tail) == len(arguments) and all(map(_same, tail, arguments)):
+        return True
+    if len(running) == 1:
+        return _same(running[0], configured[-1])
+    return any(
+        all(map(_same, running[1:], configured[start:]))
+        for start in range(1, len(configured))
+        if len(configured) - start == len(running) - 1
+    )
+
+
+def _is_alone(running: tuple[str, ...], program: str) -> bool:
+    """Whether it runs without an argument, by itself or as a script of its interpreter."""
+    *before, last = running
+    is_script = before[1:] == [one for one in before[1:] if one.startswith("-")]
+    return is_script and _same(last, program)
+
+
+def _same(runs: str, configured: str) -> bool:
+    return "%" in configured or runs == configured

@@ -15,8 +15,11 @@ from breakeven.servers.systemd.manager import paths
 
 PROPERTIES = (
     "Id", "LoadState", "LoadError", "FragmentPath", "DropInPaths", "NeedDaemonReload", "RefuseManualStart",
-    "RefuseManualStop", "Type", "UnitFileState", "SourcePath",
+    "RefuseManualStop", "Type", "UnitFileState", "SourcePath", "FailureAction", "SuccessAction",
+    "StartLimitAction", "JobTimeoutAction",
 )  # fmt: skip
+ACTIONS = ("FailureAction", "SuccessAction", "StartLimitAction", "JobTimeoutAction")
+"""What systemd does to the whole machine when a unit fails, ends, or is slow to start (systemd.unit(5))."""
 SHELLS = frozenset({"sh", "bash", "dash", "zsh", "ksh", "ash", "fish", "busybox"})
 _CONTAINERS = {"docker": "docker", "podman": "docker", "nerdctl": "docker", "docker-compose": "compose"}
 _TAKES_TEXT = re.compile(r"-[a-z]*c[a-z]*")
@@ -48,6 +51,28 @@ def check_loaded(properties: Mapping[str, str], systemctl: str) -> None:
     for setting in ("RefuseManualStart", "RefuseManualStop"):
         if properties.get(setting) == "yes":
             raise UsageError(f"{unit} has {setting}=yes, so that it cannot be restarted by hand")
+    _check_machine_stays(unit, properties, systemctl)
+
+
+def _check_machine_stays(unit: str, properties: Mapping[str, str], systemctl: str) -> None:
+    """Raises UsageError where a candidate that does not start would reboot the machine, or end systemd."""
+    for setting in ACTIONS:
+        action = properties.get(setting, "")
+        if action not in ("", "none"):
+            raise UsageError(
+                f"{unit} has {setting}={action}, so that systemd may do that to this machine when a start "
+                f"fails: write {setting}=none by  {systemctl} edit {unit}  for the time of the trial"
+            )
+
+
+def check_runs_so(unit: str, runs_otherwise: bool, running: str, systemctl: str) -> None:
+    """Raises UsageError where the process is older than the unit's command line: it would not come back as it
+    was measured."""
+    if runs_otherwise:
+        raise UsageError(
+            f"{unit} runs with another command line than its unit has now, with which it would come back: "
+            f"type  {systemctl} restart {unit}  first. It runs {running}"
+        )
 
 
 def check_all_read(unit: str, unread: Sequence[str], systemctl: str) -> None:
@@ -62,7 +87,11 @@ def check_all_read(unit: str, unread: Sequence[str], systemctl: str) -> None:
 def _check_left(unit: str, properties: Mapping[str, str]) -> None:
     left = [path for path in paths(properties.get("DropInPaths", "")) if dropin.is_trial(path)]
     if left:
-        raise UsageError(f"{unit} has {left[0]} from a trial that is not over: type  breakeven recover")
+        raise UsageError(
+            f"{unit} has {left[0]} from a trial that is not over: type  breakeven recover  as the user who "
+            f"began it; where that finds nothing to put back, remove {left[0]}, type  systemctl "
+            f"daemon-reload , and restart {unit}"
+        )
 
 
 def the_command(unit: str, effective: EffectiveUnit) -> Command:

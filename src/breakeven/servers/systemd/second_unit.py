@@ -16,7 +16,7 @@ from breakeven.errors import UsageError
 from breakeven.servers.lifecycle import Found, Kind, Lifecycle, State
 from breakeven.servers.operation_kinds import RunCommand, WriteFile
 from breakeven.servers.operations import Host, Operation
-from breakeven.servers.systemd import dropin, shown
+from breakeven.servers.systemd import dependents, dropin, shown
 from breakeven.servers.systemd.effective import EffectiveUnit
 from breakeven.servers.systemd.lifecycle import SystemdLifecycle
 from breakeven.servers.systemd.manager import RELOAD_TIMEOUT_S
@@ -43,13 +43,28 @@ class SecondUnit(Lifecycle):
         if self.first.name == self.second.name:
             raise UsageError(f"--as-new-unit {name}: give another name than the unit's own")
 
+    @property
+    def look_s(self) -> float:
+        return self.host.look_s
+
     async def inspect(self) -> Found:
         found = await self.first.inspect()
+        await self._check_not_triggered()
         name = self.second.name.full
         if (await self.second.manager.show(name, ("LoadState",))).get("LoadState") != "not-found":
             raise UsageError(f"--as-new-unit {name}: there is a unit of that name, give another")
         self.second.log_file = self.first.log_file
         return found
+
+    async def _check_not_triggered(self) -> None:
+        """Raises UsageError where a socket, timer or path may start the original beside the second unit."""
+        manager, first = self.first.manager, self.first.name.full
+        for trigger in self.first.reading.properties.get("TriggeredBy", "").split():
+            if (await manager.show(trigger, ("ActiveState",))).get("ActiveState") in dependents.ACTIVE:
+                raise UsageError(
+                    f"{trigger} may start {first} beside the second unit: leave out --as-new-unit, or type  "
+                    f"{' '.join(manager.systemctl)} stop {trigger}  first"
+                )
 
     async def check_rights(self) -> None:
         """Raises UsageError where the units could not be changed."""
@@ -63,11 +78,12 @@ class SecondUnit(Lifecycle):
 
     def change(self, found: Found, argv: tuple[str, ...]) -> tuple[Operation, ...]:
         """Undone in reverse order: the second is stopped, its file goes, and the first is started again, if
-        it ran. `restart` starts the second."""
+        it ran, with what went down with it. `restart` starts the second."""
         systemctl, reload = self.first.manager.systemctl, self.first.manager.reload
         first, second = self.first.name.full, self.second.name.full
         back = [RunCommand(None, (*systemctl, "start", "--no-block", "--", first))] if self._ran() else []
         return (
+            *dependents.started_again(self.first.manager, self.first.dependents),
             *back,
             RunCommand(None, reload, timeout_s=RELOAD_TIMEOUT_S),
             WriteFile.on(
@@ -87,7 +103,7 @@ class SecondUnit(Lifecycle):
         )
 
     def _ran(self) -> bool:
-        return self.first.reading.properties.get("ActiveState") in ("active", "activating", "reloading")
+        return self.first.reading.properties.get("ActiveState") in dependents.ACTIVE
 
     def diff(self, found: Found, argv: tuple[str, ...]) -> str:
         command = self.first.reading.command
@@ -102,6 +118,12 @@ class SecondUnit(Lifecycle):
 
     async def state(self) -> State:
         return await self._current.state()
+
+    async def returning_state(self) -> State:
+        return await self._current.returning_state()
+
+    async def runs_as_found(self) -> bool:
+        return self._current is self.first and await self.first.runs_as_found()
 
     async def logs(self) -> AsyncGenerator[str, None]:
         async with aclosing(self._current.logs()) as lines:

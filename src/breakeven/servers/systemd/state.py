@@ -25,11 +25,22 @@ _RESULTS = {
 }
 
 
-def state(properties: Mapping[str, str], uptime: bytes | None, ours: bool) -> State:
-    """`ours`: the unit was last restarted by us. Then a restart by systemd itself is a crash, also when the
-    service is up again: it is `failed`."""
+def state(properties: Mapping[str, str], uptime: bytes | None, most_restarts: int | None = None) -> State:
+    """`most_restarts`: so many by systemd itself are known of; None, where the unit was not restarted by us.
+    One more is a crash, also when the service is up again: it is `failed`."""
     restarts = number(properties, "NRestarts")
-    condition = "failed" if ours and restarts else _condition(properties)
+    crashed = most_restarts is not None and restarts > most_restarts
+    return _state(properties, uptime, "failed" if crashed else _condition(properties))
+
+
+def returning(properties: Mapping[str, str], uptime: bytes | None) -> State:
+    """Where a crash that systemd repairs by itself does not count."""
+    is_repaired = properties.get("SubState", "").startswith("auto-restart")
+    return _state(properties, uptime, "starting" if is_repaired else _condition(properties))
+
+
+def _state(properties: Mapping[str, str], uptime: bytes | None, condition: Condition) -> State:
+    restarts = number(properties, "NRestarts")
     since_s = seconds_since(number(properties, "StateChangeTimestampMonotonic"), uptime)
     return State(condition, _detail(properties, restarts), since_s)
 

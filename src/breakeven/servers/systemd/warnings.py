@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from breakeven.servers.secrets import masked_argv
-from breakeven.servers.systemd import shown
+from breakeven.servers.systemd import dependents, shown
 from breakeven.servers.systemd.reading import Reading
 
-_RESTARTED_WITH = ("RequiredBy", "BoundBy", "ConsistsOf")
 _WAITED_FOR = ("notify", "notify-reload", "forking", "dbus", "oneshot")
 """Types whose start systemd waits for, and ends when it takes too long."""
 
@@ -19,14 +18,25 @@ def warnings(reading: Reading) -> tuple[str, ...]:
 
 def _warnings(reading: Reading) -> Iterator[str]:
     unit, properties = reading.name.full, reading.properties
-    if reading.running and not _runs_as_configured(reading.running, reading.as_run):
+    if reading.running and not reading.runs_as_configured:
         yield (
-            f"{unit} runs with another command line than its unit has now: restart it before the baseline is "
-            f"measured. It runs {shown.running_words(reading.running)}"
+            f"{unit} may run with another command line than its unit has now: restart it before the baseline "
+            f"is measured, if so. It runs {shown.running_words(reading.running)}"
         )
-    others = sorted({name for key in _RESTARTED_WITH for name in properties.get(key, "").split()})
-    if others:
-        yield f"these are stopped or restarted with {unit}: {', '.join(others)}"
+    if reading.changed:
+        yield (
+            f"{', '.join(reading.changed)} changed since {unit} was started, so that it may come back "
+            "otherwise than it is measured now: restart it before the baseline is measured"
+        )
+    if reading.unread:
+        yield f"{', '.join(reading.unread)} cannot be read here: what {unit} has from there is not known"
+    if others := dependents.named(properties):
+        yield (
+            f"these are stopped or restarted with {unit}, and started again afterwards where they run now: "
+            f"{', '.join(others)}"
+        )
+    if called := properties.get("OnFailure", "").split():
+        yield f"systemd starts {', '.join(called)} when {unit} fails, as a candidate may"
     limit = properties.get("TimeoutStartUSec", "infinity")
     if properties.get("Type") in _WAITED_FOR and limit != "infinity":
         yield f"systemd ends a start of {unit} after {limit}: raise TimeoutStartSec= if it may take longer"
@@ -34,24 +44,6 @@ def _warnings(reading: Reading) -> Iterator[str]:
         yield f"the output of {unit} goes nowhere (StandardOutput=null): its log cannot be read"
     if masked_argv(reading.command.argv) != reading.command.argv:
         yield (
-            f"the command line of {unit} holds a secret, which the drop-in and the journal of changes "
-            "repeat: better give it by LoadCredential= or EnvironmentFile="
+            f"the command line of {unit} holds a secret, which the drop-in repeats while the trial "
+            "lasts: better give it by LoadCredential= or EnvironmentFile="
         )
-
-
-def _runs_as_configured(running: tuple[str, ...], configured: tuple[str, ...]) -> bool:
-    """A script's interpreter stands before it, and a wrapper such as numactl is gone: the last words tell. A
-    word with a specifier that is not known here is taken for any."""
-    arguments = configured[1:]
-    tail = running[-len(arguments) :] if arguments else ()
-    if len(tail) == len(arguments) and all(map(_same, tail, arguments)):
-        return True
-    return len(running) > 1 and any(
-        all(map(_same, running[1:], configured[start:]))
-        for start in range(1, len(configured))
-        if len(configured) - start == len(running) - 1
-    )
-
-
-def _same(runs: str, configured: str) -> bool:
-    return "%" in configured or runs == configured

@@ -10,6 +10,7 @@ import re
 from dataclasses import dataclass
 
 from breakeven.errors import UsageError
+from breakeven.servers.secrets import masked_text
 
 WHITESPACE = " \t\n\r"
 _SIMPLE_ESCAPES = {
@@ -83,7 +84,7 @@ def _read(text: str, at: int) -> tuple[bytes, int]:
             value += _encoded(character)
         at += 1
     if quoted_by:
-        raise UsageError(f"a quote is not closed: {text[start:]}")
+        raise UsageError(f"a quote is not closed: {masked_text(text[start:])}")
     return bytes(value), at
 
 

@@ -1,6 +1,8 @@
 """AttachedLifecycle against servers that a person restarts, on a port of this machine."""
 
+import asyncio
 import json
+import os
 
 import pytest
 
@@ -31,6 +33,9 @@ class Site:
         self.told: list[str] = []
         self.asked: list[str] = []
         self.yes = yes
+
+    def check(self):
+        pass
 
     def tell(self, text):
         self.told.append(text)
@@ -128,8 +133,27 @@ async def test_a_server_that_was_never_restarted_needs_nobody(monkeypatch, no_wa
     site = Site(started(BASELINE, 1))
     life = attach(site, monkeypatch)
     found = await life.inspect()
-    await life.change(found, faster(found))[0].undo(FakeHost())
+    entry = life.change(found, faster(found))[0].to_json()
+    monkeypatch.setattr(Terminal, "tell", lambda self, text: site.tell(text))
+    await operation_from_json(entry).undo(FakeHost())
     assert site.told == []
+
+
+async def test_where_nobody_was_told_anything_nobody_is_asked_to_undo_it(monkeypatch, no_waiting):
+    site = Site(BASELINE)
+    life = attach(site, monkeypatch)
+    found = await life.inspect()
+    (operation,) = life.change(found, faster(found))
+    told = site.told
+
+    def gone(text):
+        raise OSError("the terminal is gone")
+
+    monkeypatch.setattr(site, "tell", gone)
+    with pytest.raises(OSError, match="is gone"):
+        await operation.do(FakeHost())
+    await operation.undo(FakeHost())
+    assert told == []
 
 
 async def test_without_a_command_line_the_flags_are_said(monkeypatch, no_waiting):
@@ -159,6 +183,8 @@ async def test_nobody_can_be_asked_without_a_terminal(monkeypatch):
     monkeypatch.setattr("sys.stdin.isatty", lambda: False, raising=False)
     with pytest.raises(UsageError, match="in a terminal"):
         await Terminal().confirm("Is it?")
+    with pytest.raises(UsageError, match="nobody can be asked here to restart the server"):
+        await AttachedLifecycle(Endpoint("localhost:8000"), ARGV).check_rights()
 
 
 @pytest.mark.parametrize(
@@ -173,3 +199,20 @@ async def test_nobody_can_be_asked_without_a_terminal(monkeypatch):
 )
 def test_counters_tell_of_speculation(page, on):
     assert speculates(page) is on
+
+
+async def test_a_question_that_was_given_up_takes_no_answer_of_the_next(monkeypatch: pytest.MonkeyPatch):
+    """As when a trial is interrupted at its question, and asks another one to put the server back."""
+    ours, theirs = os.openpty()
+    with os.fdopen(theirs) as stdin:
+        monkeypatch.setattr("sys.stdin", stdin)
+        first = asyncio.ensure_future(Terminal().confirm("Is it?"))
+        await asyncio.sleep(0.01)
+        first.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await first
+        os.write(ours, b"yes\n")
+        assert await Terminal().confirm("Is it now?")
+        os.write(ours, b"n\n")
+        assert not await Terminal().confirm("Is it still?")
+    os.close(ours)

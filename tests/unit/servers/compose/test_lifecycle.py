@@ -175,3 +175,29 @@ async def test_state_and_log_are_the_containers():
     fake.logs[fake.find("llm-vllm-1")["Id"]] = "INFO ready"
     assert (await lifecycle(fake).state()).condition == "running"
     assert [line async for line in lifecycle(fake).logs()] == ["INFO ready"]
+
+
+async def test_it_is_not_brought_back_as_something_else():
+    """Compose takes variables from the shell: in another one `up` may start another server."""
+    fake = project()
+    journal: list[str] = []
+    await apply(lifecycle(fake), fake.host, journal)
+    files = dict(fake.host.files)
+    fake.host.files[GPU] = b'{"services": {"vllm": {"shm_size": "32g"}}}'
+    running = state_of(fake)
+    with pytest.raises(UsageError, match=r"would not come back as it was found.*breakeven recover"):
+        await put_back(fake.host, journal)
+    assert state_of(fake) == running
+    fake.host.files[GPU] = files[GPU]
+    await put_back(fake.host, journal)
+    assert OVERRIDE not in fake.host.files
+
+
+async def test_a_folder_that_may_not_be_written_to_is_told_before_anything_is_measured():
+    fake = project()
+    life = lifecycle(fake)
+    await life.inspect()
+    await life.check_rights()
+    fake.read_only.add("/srv/llm")
+    with pytest.raises(UsageError, match=r"may not write to /srv/llm: add --sudo"):
+        await life.check_rights()

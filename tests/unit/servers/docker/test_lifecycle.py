@@ -1,14 +1,18 @@
 """DockerLifecycle against containers that a real daemon described."""
 
+import asyncio
 import copy
 import json
+import math
 
 import pytest
 
 from breakeven.errors import ServerError, UsageError
-from breakeven.servers.docker.container import CANDIDATE_OF
+from breakeven.servers.docker import container as container_module
+from breakeven.servers.docker.container import CANDIDATE_OF, Container
 from breakeven.servers.docker.lifecycle import DockerLifecycle
 from breakeven.servers.fake.docker import FakeDocker
+from breakeven.servers.operation_kinds import operation_from_json
 from breakeven.servers.operations import Completed
 from tests.unit.servers.containers import apply, candidate, container, golden, killed_everywhere, put_back
 
@@ -176,7 +180,7 @@ async def test_a_container_of_somebody_else_under_that_name_is_not_removed():
     journal: list[str] = []
     await apply(lifecycle(fake), fake.host, journal)
     del fake.find("vllm")["Config"]["Labels"][CANDIDATE_OF]
-    with pytest.raises(ServerError, match="neither"):
+    with pytest.raises(UsageError, match="neither"):
         await put_back(fake.host, journal)
     assert fake.find("vllm") is not None
 
@@ -361,3 +365,74 @@ async def test_the_log_is_that_of_the_latest_start():
     fake.host.answer = lambda argv, stdin: (asked.append(argv), fake(argv, stdin))[1]
     assert [line async for line in lifecycle(fake).logs()] == ["INFO loading", "INFO ready"]
     assert asked[-1] == ("docker", "logs", "--follow", "--since", copied["State"]["StartedAt"], "vllm")
+
+
+async def undone_while_it_lasts(fake: FakeDocker, what: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A trial whose command `what` was cut off, as by a kill, and goes on in the daemon."""
+    monkeypatch.setattr(container_module, "STOP_GRACE_S", 0.3)
+    fake.host.lasts_s = lambda argv: 0.1 if what in argv else 0.0
+    journal: list[str] = []
+    trial = asyncio.ensure_future(apply(lifecycle(fake), fake.host, journal))
+    while not fake.host.under_way:  # noqa: ASYNC110  the fake tells no event
+        await asyncio.sleep(0)
+    trial.cancel()
+    await asyncio.wait({trial})
+    fake.host.lasts_s = lambda argv: 0.0
+    await put_back(fake.host, journal)
+    while fake.host.under_way:  # noqa: ASYNC110
+        await asyncio.sleep(0.01)
+    await asyncio.sleep(0.01)
+
+
+async def test_a_stop_that_goes_on_after_it_was_cut_off_is_waited_for(monkeypatch):
+    fake = docker()
+    before = fake.snapshot()
+    await undone_while_it_lasts(fake, "stop", monkeypatch)
+    assert fake.snapshot() == before and fake.find("vllm")["State"]["Running"]
+    assert sum("start" in command for command in fake.host.commands) == 1
+
+
+async def test_a_container_that_has_stopped_is_started_at_once(monkeypatch):
+    monkeypatch.setattr(container_module, "STOP_GRACE_S", 3600.0)
+    fake, journal = docker(), []
+    await apply(lifecycle(fake), fake.host, journal)
+    await put_back(fake.host, journal)
+    assert fake.find("vllm")["State"]["Running"]
+
+
+@pytest.mark.parametrize("where", ["before the look", "after the look"])
+async def test_a_copy_that_is_made_after_whoever_asked_was_cut_off_goes(where):
+    """It may take the name just before the container is to have it again."""
+    fake = docker()
+    before, journal = fake.snapshot(), []
+    found = await lifecycle(fake).inspect()
+    life = lifecycle(fake)
+    await life.inspect()
+    stop, aside, copied = life.change(found, candidate(found))
+    for operation in (stop, aside, copied):
+        journal.append(json.dumps(operation.to_json()))
+        if operation is not copied:
+            await operation.do(fake.host)
+    if where == "after the look":
+        await copied.undo(fake.host)
+        journal.pop()
+    await copied.do(fake.host)
+    await put_back(fake.host, journal)
+    assert fake.snapshot() == before
+
+
+async def test_a_name_that_somebody_else_took_is_left_to_them():
+    fake, journal = docker(), []
+    await apply(lifecycle(fake), fake.host, journal)
+    fake.find("vllm")["Config"]["Labels"].pop(CANDIDATE_OF)
+    with pytest.raises(UsageError, match="neither the one that was there"):
+        await operation_from_json(json.loads(journal[1])).undo(fake.host)
+    assert fake.find("vllm") is not None
+
+
+@pytest.mark.parametrize(("given", "grace_s"), [(None, 10.0), (600, 600.0), (-1, math.inf)])
+def test_how_long_a_container_may_take_to_stop(monkeypatch, given, grace_s):
+    monkeypatch.setattr(container_module, "STOP_GRACE_S", 10.0)
+    described = golden(HOST_NETWORK)[0]
+    described["Config"]["StopTimeout"] = given
+    assert Container(described).stop_grace_s == grace_s

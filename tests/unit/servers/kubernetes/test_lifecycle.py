@@ -9,6 +9,8 @@ from breakeven.errors import ServerError, UsageError
 from breakeven.servers.fake.kubernetes import FakeCluster
 from breakeven.servers.kubernetes import lifecycle as module
 from breakeven.servers.kubernetes.lifecycle import KubernetesLifecycle
+from breakeven.servers.kubernetes.workload import Workload
+from breakeven.servers.operations import Completed
 from tests.unit.servers.containers import apply, candidate, golden, killed_everywhere, put_back
 
 SHELL = "kubernetes-deployment-shell.json"
@@ -145,7 +147,7 @@ async def test_undo_does_not_overwrite_what_somebody_else_wrote():
     fake, journal = cluster(), []
     await apply(lifecycle(fake), fake.host, journal)
     served(fake)["args"] = ["vllm serve other"]
-    with pytest.raises(ServerError, match="recover --forget"):
+    with pytest.raises(UsageError, match="recover --forget"):
         await put_back(fake.host, journal)
     assert served(fake)["args"] == ["vllm serve other"]
 
@@ -159,6 +161,16 @@ async def test_the_cluster_stays_the_one_that_was_looked_at():
     await put_back(fake.host, journal)
     assert all(argv[:3] == ("kubectl", "--context", "gpu-cluster") for argv in asked)
     assert fake.spec() == before
+
+
+async def test_without_a_cluster_the_last_line_says_why():
+    tries = 'E1129 23:00:00.000000 1 memcache.go:265] "Unhandled Error" err="connection refused"\n' * 5
+    why = "The connection to the server localhost:8080 was refused - did you specify the right host or port?"
+    fake = cluster()
+    fake.host.answer = lambda argv, stdin: Completed(1, "", f"{tries}{why}\n")
+    with pytest.raises(ServerError) as raised:
+        await lifecycle(fake).inspect()
+    assert str(raised.value).endswith(f"failed with status 1: {why}")
 
 
 async def test_in_a_pod_there_is_no_context():
@@ -299,6 +311,18 @@ async def test_states_of_a_pod(name, condition, detail):
     assert now.detail.startswith(detail)
 
 
+@pytest.mark.parametrize(("name", "detail"), [(name, detail) for name, _, detail in STATES])
+async def test_what_comes_back_as_it_was_found_may_crash_on_the_way(name, detail):
+    """The cluster starts it again, or pulls its image again, without being asked."""
+    fake = cluster()
+    statuses = {item["name"]: item["status"] for item in golden("kubernetes-pod-statuses.json")["items"]}
+    fake.pods[0]["status"] = statuses[name]
+    fake.workload["status"]["readyReplicas"] = 0
+    now = await lifecycle(fake).returning_state()
+    assert now.condition == "starting"
+    assert now.detail.startswith(detail)
+
+
 async def test_a_pod_that_is_not_ready_shows_how_far_the_rollout_is():
     fake = cluster()
     fake.pods[0]["status"]["containerStatuses"][0]["ready"] = False
@@ -333,3 +357,11 @@ async def test_the_log_waits_for_the_new_pod(monkeypatch):
     fake.host.answer = answer
     assert [line async for line in lifecycle(fake).logs()] == ["INFO ready"]
     assert len(looks) == 3
+
+
+async def test_an_old_pod_that_still_serves_is_no_end_of_a_rollout():
+    """A URL may reach either of them."""
+    fake = cluster(STATEFUL)
+    assert Workload(fake.workload).rolled_out()
+    fake.workload["status"]["replicas"] = 2
+    assert not Workload(fake.workload).rolled_out()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from breakeven.errors import StorageError, UsageError
@@ -68,9 +70,64 @@ async def test_what_to_know_before_a_restart(systemd: FakeSystemd):
     ]
     systemd.files[PATH] = b"[Service]\nStandardOutput=null\nExecStart=/bin/vllm serve other\n"
     await systemd.run(lifecycle.manager.reload)
+    with pytest.raises(UsageError, match=r"another command line.*systemctl restart x\.service  first"):
+        await lifecycle.inspect()
+    # A process that has given itself a title does not show its command line.
+    systemd.service("x.service").argv = ("VLLM::APIServer",)
     first, second = (await lifecycle.inspect()).warnings
-    assert "runs with another command line" in first
+    assert "may run with another command line" in first
     assert "goes nowhere" in second
+
+
+@pytest.mark.parametrize(
+    ("setting", "user", "folder"),
+    [
+        ("WorkingDirectory=/srv/llm", False, "/srv/llm"),
+        ("WorkingDirectory=-/srv/%p", False, "/srv/x"),
+        ("WorkingDirectory=%h/llm", True, "/home/llm/llm"),
+        ("", False, "/"),
+        ("", True, "/home/llm"),
+        ("WorkingDirectory=~", False, None),
+        ("WorkingDirectory=/srv/%H", False, None),
+    ],
+)
+async def test_the_folder_that_relative_paths_are_of(setting: str, user: bool, folder: str | None):
+    path = "/etc/systemd/user/x.service" if user else PATH
+    systemd = FakeSystemd({path: f"[Service]\n{setting}\nExecStart=/bin/x\n".encode()}, user=user)
+    found = await SystemdLifecycle(systemd, "x", user).inspect()
+    assert found.folder == folder
+    assert found.path("/etc/x.yaml") == "/etc/x.yaml"
+    if folder is not None:
+        assert found.path("conf/x.yaml") == f"{folder.rstrip('/')}/conf/x.yaml"
+    else:
+        with pytest.raises(UsageError, match=r"reads conf/x\.yaml from its working directory"):
+            found.path("conf/x.yaml")
+
+
+async def test_files_that_changed_since_it_was_started(systemd: FakeSystemd):
+    """Its environment is read at its start only, and a unit may be read again without a restart."""
+    systemd.files |= {
+        PATH: b"[Service]\nEnvironmentFile=-/etc/x.env\nExecStart=/bin/x\n",
+        "/etc/x.env": b"A=1\n",
+    }
+    lifecycle = SystemdLifecycle(systemd, "x")
+    await lifecycle.restart()
+    assert (await lifecycle.inspect()).warnings == ()
+    systemd.written_s["/etc/x.env"] = int(time.time()) + 60
+    (warning,) = (await lifecycle.inspect()).warnings
+    assert warning.startswith("/etc/x.env changed since x.service was started")
+    await systemd.run(("systemctl", "stop", "x.service"))
+    assert (await lifecycle.inspect()).warnings == ()
+
+
+async def test_environment_files_that_are_not_read(systemd: FakeSystemd):
+    systemd.files[PATH] = b"[Service]\nEnvironmentFile=/etc/x.d/*.env\nExecStart=/bin/x --k $K\n"
+    lifecycle = SystemdLifecycle(systemd, "x")
+    await lifecycle.restart()
+    systemd.service("x.service").argv = ("/bin/x", "--k", "5")
+    first, second = (await lifecycle.inspect()).warnings
+    assert "may run with another command line" in first
+    assert second == "/etc/x.d/*.env cannot be read here: what x.service has from there is not known"
 
 
 @pytest.mark.parametrize(
@@ -83,6 +140,12 @@ async def test_what_to_know_before_a_restart(systemd: FakeSystemd):
         ("/opt/bin/vllm serve m", "/opt/bin/python3 /opt/bin/vllm serve m --k 5", False),
         ("/opt/bin/vllm serve m --k 5", "/opt/bin/python3 /opt/bin/vllm serve m", False),
         ("/opt/bin/llama-server", "/opt/bin/llama-server", True),
+        ("/opt/bin/llama-server", "/opt/bin/llama-server --spec-type ngram-simple", False),
+        ("/opt/bin/text-generation-launcher", "/opt/bin/text-generation-launcher --speculate 3", False),
+        ("/opt/bin/launcher", "/opt/bin/python3 -sP /opt/bin/launcher", True),
+        ("/opt/bin/launcher", "/opt/bin/python3 /opt/bin/launcher --speculate 3", False),
+        ("/usr/bin/numactl -m 0 /opt/bin/llama-server", "/opt/bin/llama-server", True),
+        ("/usr/bin/numactl -m 0 /opt/bin/llama-server", "/opt/bin/llama-server --spec-default", False),
     ],
 )
 async def test_a_process_that_was_started_otherwise(configured: str, running: str, alike: bool):
@@ -90,7 +153,11 @@ async def test_a_process_that_was_started_otherwise(configured: str, running: st
     lifecycle = SystemdLifecycle(systemd, "x")
     await lifecycle.restart()
     systemd.service("x.service").argv = tuple(running.split())
-    assert (await lifecycle.inspect()).warnings == () if alike else (await lifecycle.inspect()).warnings
+    if alike:
+        assert (await lifecycle.inspect()).warnings == ()
+    else:
+        with pytest.raises(UsageError, match="another command line"):
+            await lifecycle.inspect()
 
 
 async def test_units_that_go_down_with_it(systemd: FakeSystemd):
@@ -102,7 +169,16 @@ async def test_units_that_go_down_with_it(systemd: FakeSystemd):
     }
     found = await SystemdLifecycle(systemd, "x").inspect()
     assert found.warnings == (
-        "these are stopped or restarted with x.service: a.service, b.service, chat.service",
+        "these are stopped or restarted with x.service, and started again afterwards where they run now: "
+        "a.service, b.service, chat.service",
+    )
+
+
+async def test_what_is_started_when_it_fails(systemd: FakeSystemd):
+    systemd.files[PATH] = b"[Service]\nExecStart=/bin/x\n"
+    systemd.extra["x.service"] = {"OnFailure": "page@x.service mail.service"}
+    assert (await SystemdLifecycle(systemd, "x").inspect()).warnings == (
+        "systemd starts page@x.service, mail.service when x.service fails, as a candidate may",
     )
 
 
@@ -162,6 +238,20 @@ async def test_a_crash_that_systemd_repaired_is_told(systemd: FakeSystemd):
     assert (state.condition, state.detail) == ("failed", "active (running): restarted 1 time by systemd")
 
 
+async def test_a_crash_while_it_comes_back_is_forgiven_and_a_later_one_is_not(systemd: FakeSystemd):
+    systemd.files[PATH] += b"Restart=always\n"
+    lifecycle = SystemdLifecycle(systemd, "x")
+    await lifecycle.restart()
+    systemd.crash("x.service", Ran(exit_code=1))
+    assert (await lifecycle.returning_state()).condition == "starting"
+    systemd.advance(1)
+    assert (await lifecycle.returning_state()).condition == "running"
+    assert (await lifecycle.state()).condition == "running"
+    systemd.crash("x.service", Ran(exit_code=1))
+    systemd.advance(1)
+    assert (await lifecycle.state()).condition == "failed"
+
+
 async def test_nothing_is_touched_by_looking(systemd: FakeSystemd):
     tree = systemd.snapshot()
     lifecycle = SystemdLifecycle(systemd, "x")
@@ -172,3 +262,26 @@ async def test_nothing_is_touched_by_looking(systemd: FakeSystemd):
     verbs = {argv[1] for argv in systemd.commands if argv[0] == "systemctl"}
     assert verbs == {"show"}
     assert systemd.snapshot() == tree
+
+
+async def test_after_a_reboot_it_is_known_to_run_as_it_was_found(systemd: FakeSystemd):
+    """The drop-in is gone with /run, and the service was started without it: no restart is needed."""
+    lifecycle = SystemdLifecycle(systemd, "x")
+    found = await lifecycle.inspect()
+    before = systemd.snapshot()
+    for operation in lifecycle.change(found, (*found.argv, "--k", "5")):
+        await operation.do(systemd)
+    await lifecycle.restart()
+    assert not await lifecycle.runs_as_found()
+    systemd.files, systemd.modes = dict(before[0]), dict(before[1])
+    await systemd.run(lifecycle.manager.reload)
+    assert not await SystemdLifecycle(systemd, "x").runs_as_found()
+    await systemd.run(("systemctl", "restart", "x.service"))
+    assert await SystemdLifecycle(systemd, "x").runs_as_found()
+    await systemd.run(("systemctl", "stop", "x.service"))
+    assert not await SystemdLifecycle(systemd, "x").runs_as_found()
+
+
+async def test_looks_leave_as_much_time_as_the_host_wants(systemd: FakeSystemd):
+    systemd.look_s = 12.5
+    assert SystemdLifecycle(systemd, "x").look_s == 12.5

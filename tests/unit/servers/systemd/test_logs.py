@@ -14,11 +14,6 @@ from breakeven.servers.systemd import SystemdLifecycle, logs
 PATH = "/etc/systemd/system/x.service"
 
 
-@pytest.fixture(autouse=True)
-def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(logs, "LOOK_S", 0.01)
-
-
 @pytest.mark.parametrize(
     ("entry", "text"),
     [
@@ -69,6 +64,23 @@ async def test_lines_of_the_latest_start_until_it_fails():
     assert [line async for line in lifecycle.logs()] == ["two", "three"]
 
 
+async def test_why_the_first_start_failed_is_still_there_after_systemd_started_it_again():
+    says = {"1": Ran(("one",)), "2": Ran(("why it died",), exit_code=1)}
+    unit = b"[Service]\nRestart=on-failure\nExecStart=/bin/x 1\n"
+    systemd = FakeSystemd({PATH: unit}, lambda argv, environment: says[argv[1]])
+    lifecycle = SystemdLifecycle(systemd, "x")
+    await lifecycle.restart()
+    found = await lifecycle.inspect()
+    systemd.advance(5)
+    for operation in lifecycle.change(found, ("/bin/x", "2")):
+        await operation.do(systemd)
+    await lifecycle.restart()
+    says["2"] = Ran(("again",), exit_code=1)
+    systemd.service("x.service").started_us += 2_000_000
+    systemd.advance(2)
+    assert [line async for line in lifecycle.logs()] == ["why it died", "again"]
+
+
 async def test_lines_of_a_log_file_from_our_restart_on():
     unit = b"[Service]\nStandardOutput=append:/var/log/%N.log\nExecStart=/bin/x\n"
 
@@ -96,7 +108,7 @@ async def test_the_source_is_closed_with_the_stream():
     async def is_over() -> bool:
         return False
 
-    following = logs.until_over(source(), is_over)
+    following = logs.until_over(source(), is_over, 0.01)
     assert await anext(following) == "a"
     await following.aclose()
     assert closed == [True]
@@ -109,4 +121,4 @@ async def test_the_stream_ends_with_its_source():
     async def is_over() -> bool:
         return False
 
-    assert [line async for line in logs.until_over(source(), is_over)] == ["a"]
+    assert [line async for line in logs.until_over(source(), is_over, 0.01)] == ["a"]

@@ -22,6 +22,25 @@ async def refused(files: dict[str, bytes], advice: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("setting", "action"),
+    [
+        ("FailureAction", "reboot"),
+        ("FailureAction", "exit"),
+        ("SuccessAction", "poweroff-force"),
+        ("StartLimitAction", "reboot-immediate"),
+        ("JobTimeoutAction", "halt"),
+    ],
+)
+async def test_a_failed_start_must_not_take_the_machine_down(setting: str, action: str):
+    systemd = FakeSystemd({PATH: b"[Service]\nExecStart=/bin/x\n"})
+    systemd.extra["x.service"] = {setting: "none"}
+    await SystemdLifecycle(systemd, "x").inspect()
+    systemd.extra["x.service"] = {setting: action}
+    with pytest.raises(UsageError, match=f"{setting}={action}.*{setting}=none by  systemctl edit x.service"):
+        await SystemdLifecycle(systemd, "x").inspect()
+
+
+@pytest.mark.parametrize(
     ("command", "advice"),
     [
         ("/bin/bash -c 'vllm serve m'", "through a shell.*systemctl edit"),

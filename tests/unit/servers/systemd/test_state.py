@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from breakeven.servers.lifecycle import State
-from breakeven.servers.systemd.state import state
+from breakeven.servers.systemd.state import returning, state
 
 UPTIME = b"1000.50 2000.00\n"
 
@@ -56,14 +56,30 @@ UPTIME = b"1000.50 2000.00\n"
 )
 def test_conditions(properties: str, condition: str, detail: str):
     found = dict(one.split("=") for one in properties.split())
-    assert state(found, UPTIME, ours=False) == State(condition, detail)
+    assert state(found, UPTIME, None) == State(condition, detail)
 
 
 def test_a_restart_by_systemd_after_ours_is_a_failure():
     properties = {"ActiveState": "active", "SubState": "running", "NRestarts": "1"}
-    assert state(properties, UPTIME, ours=False).condition == "running"
-    found = state(properties, UPTIME, ours=True)
+    assert state(properties, UPTIME, None).condition == "running"
+    assert state(properties, UPTIME, 1).condition == "running"
+    found = state(properties, UPTIME, 0)
     assert (found.condition, found.detail) == ("failed", "active (running): restarted 1 time by systemd")
+
+
+@pytest.mark.parametrize(
+    ("properties", "condition"),
+    [
+        ("ActiveState=activating SubState=auto-restart Result=exit-code NRestarts=1", "starting"),
+        ("ActiveState=activating SubState=auto-restart-queued NRestarts=3", "starting"),
+        ("ActiveState=active SubState=running NRestarts=2", "running"),
+        ("ActiveState=failed SubState=failed Result=start-limit-hit NRestarts=5", "failed"),
+        ("ActiveState=failed SubState=failed Result=exit-code", "failed"),
+    ],
+)
+def test_a_crash_that_systemd_repairs_is_no_failure_of_what_comes_back(properties: str, condition: str):
+    found = dict(one.split("=") for one in properties.split())
+    assert returning(found, UPTIME).condition == condition
 
 
 @pytest.mark.parametrize(
@@ -76,4 +92,4 @@ def test_a_restart_by_systemd_after_ours_is_a_failure():
     ],
 )
 def test_seconds_in_a_state(stamp: str, uptime: bytes | None, since_s: float | None):
-    assert state({"StateChangeTimestampMonotonic": stamp}, uptime, ours=False).since_s == since_s
+    assert state({"StateChangeTimestampMonotonic": stamp}, uptime).since_s == since_s

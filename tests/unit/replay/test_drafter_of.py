@@ -8,7 +8,7 @@ from breakeven.drafters.registry import make_drafter
 from breakeven.engines.dialects import dialect
 from breakeven.engines.speculation import SpeculationConfig
 from breakeven.errors import UsageError
-from breakeven.trial.drafter_of import drafter_of
+from breakeven.replay.drafter_of import drafter_of
 
 ALIKE = [
     ("vllm", SpeculationConfig("ngram", 5, 2, 4)),
