@@ -196,7 +196,7 @@ def test_columns_that_say_nothing(tmp_path: Path):
         (b'{"token_ids": [1], "x": NaN}', "line 1: holds NaN, which JSON has not: mend or remove that line"),
         (b'{"token_ids": [1], "x": -Infinity}\n', "line 1: holds -Infinity, which"),
         (b'{"token_ids": [1], "id": "\\ud800"}\n', "line 1: is no strict JSON"),
-        (gzip.compress(b'{"token_ids": [1]}'), "is compressed: rename it to x.jsonl.gz"),
+        (gzip.compress(b'{"token_ids": [1]}', mtime=0), "is compressed: rename it to x.jsonl.gz"),
     ],
 )
 def test_files_that_hold_nothing_to_replay(data: bytes, problem: str, tmp_path: Path):
