@@ -127,7 +127,7 @@ async def put_back(
     not stop it: Unnoted is raised at the end. Otherwise raises what undoing, restarting and verifying raise,
     and the journal stays.
     """
-    notes, patience = _Notes(), _Patience(say, limit_s)
+    notes, patience, began = _Notes(), _Patience(say, limit_s), time.monotonic()
     await _undo(journal, host, say, patience, notes.keep)
     if lifecycle is not None and journal.record.verify is not None and journal.record.touched:
         is_restarted = await patience.until_done(partial(_may_run_changed, journal.record, lifecycle))
@@ -136,6 +136,7 @@ async def put_back(
             notes.keep(journal.restarting)
             await patience.until_done(lifecycle.restart)
             notes.keep(journal.restarted)
+            is_restarted = await _has_started_since(lifecycle, began)
         if not journal.record.verified:
             say(f"waiting for a completion of {journal.record.verify.url}")
             await verify(journal.record.verify, lifecycle, is_restarted)
@@ -221,6 +222,15 @@ async def _may_run_changed(record: UndoRecord, lifecycle: Lifecycle) -> bool:
         return True
     changed_s = (datetime.now(UTC) - datetime.fromisoformat(record.first_change)).total_seconds()
     return state.since_s <= changed_s
+
+
+async def _has_started_since(lifecycle: Lifecycle, began: float) -> bool:
+    """Whether what runs started after that time.monotonic(). A container that is as it was found already, as
+    after a put-back that could not be noted, is not restarted; what cannot be told is taken to be."""
+    with suppress(ServerError):
+        state = await lifecycle.state()
+        return state.since_s is None or state.since_s <= time.monotonic() - began
+    return True
 
 
 def _journals() -> list[Path]:

@@ -9,10 +9,11 @@ from breakeven.acceptance.prometheus import started
 from breakeven.client.endpoint import Endpoint
 from breakeven.client.fetch import QUICK_TIMEOUTS, get_text
 from breakeven.client.transport import Pool
-from breakeven.errors import ConnectFailed, EndpointError, HttpError, TimedOut, UsageError
+from breakeven.errors import ConnectFailed, EndpointError, HttpError, ProtocolError, TimedOut, UsageError
 from breakeven.servers.startup_log import StartupLog
 
-DOWN = (ConnectFailed, TimedOut)
+DOWN = (ConnectFailed, TimedOut, ProtocolError)
+"""A port that a proxy of containers holds open is closed again without an answer."""
 PATIENCE_S = 30.0
 """For a sign to come after the first answer: a log may lag behind."""
 

@@ -238,6 +238,27 @@ async def test_a_process_that_is_older_than_the_change_is_not_restarted(
     bench.check()
 
 
+@pytest.mark.parametrize(("since_s", "is_restarted"), [(1e6, False), (0.0, True), (None, True)])
+async def test_what_has_run_since_before_the_put_back_is_not_said_to_be_restarted(
+    bench: Bench, monkeypatch: pytest.MonkeyPatch, since_s: float | None, is_restarted: bool
+):
+    """As a container that was put back already, which starting it again leaves alone."""
+    said: list[bool] = []
+
+    async def verify(verification: Verification, lifecycle: Lifecycle, is_restarted: bool) -> None:
+        said.append(is_restarted)
+
+    async def state() -> State:
+        return State("running", since_s=since_s)
+
+    with UndoJournal.open("systemd", FOUND, VERIFICATION) as journal:
+        await change(journal, bench.machine, bench.service.change(FOUND, CANDIDATE))
+        await restart(journal, bench.service)
+        monkeypatch.setattr(bench.service, "state", state)
+        await put_back(journal, bench.machine, bench.service, verify, limit_s=0)
+    assert said == [is_restarted]
+
+
 async def test_a_server_that_is_down_is_started(bench: Bench, monkeypatch: pytest.MonkeyPatch):
     journal = UndoJournal.open("systemd", FOUND, VERIFICATION)
     await change(journal, bench.machine, bench.service.change(FOUND, CANDIDATE))

@@ -52,10 +52,14 @@ def loop_factory(request: pytest.FixtureRequest) -> Callable[[], asyncio.Abstrac
 
 @pytest.fixture(autouse=True)
 def python_s_own_handler() -> object:
-    """Whatever a test before has left."""
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    """Whatever a test before has left, and whatever the tests were started below, such as nohup."""
+    before = (
+        signal.signal(signal.SIGINT, signal.default_int_handler),
+        signal.signal(signal.SIGHUP, signal.SIG_DFL),
+    )
     yield
-    signal.signal(signal.SIGINT, before)
+    signal.signal(signal.SIGINT, before[0])
+    signal.signal(signal.SIGHUP, before[1])
 
 
 def run(work: Work, factory: Callable[[], asyncio.AbstractEventLoop] | None) -> None:
