@@ -10,6 +10,7 @@ import json
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
@@ -17,7 +18,8 @@ from click.testing import CliRunner, Result
 from breakeven.cli import live_service
 from breakeven.cli.trial import trial
 from breakeven.servers import readiness
-from breakeven.servers.fake import FakeServer, vllm_script
+from breakeven.servers.fake import FakeServer, Script, vllm_script
+from breakeven.servers.fake.presets import http_error
 from breakeven.servers.fake.systemctl import FakeSystemd, Ran
 from breakeven.servers.start_times import keep_start_s
 from breakeven.trial import confounded
@@ -101,6 +103,7 @@ class Machine:
         self.exit_code = exit_code
         self.starts: list[bool] = []
         """Whether with speculation."""
+        self.is_loading = False
         files = {f"{UNITS}/vllm.service": UNIT.format(port=url.rpartition(":")[2]).encode()}
         self.systemd = FakeSystemd(files, self._start)
         self.systemd.service("vllm.service")
@@ -108,6 +111,7 @@ class Machine:
     def _start(self, argv: tuple[str, ...], environment: Mapping[str, str]) -> Ran:
         assert environment == {"NCCL_ALGO": "Ring"}
         self.starts.append("--speculative-config" in argv)
+        self.is_loading = len(self.starts) > 1
         fails = self.starts[-1] and self.exit_code is not None
         return Ran(("torch.OutOfMemoryError: CUDA out of memory.",), self.exit_code) if fails else Ran()
 
@@ -117,7 +121,13 @@ def tried(
 ) -> tuple[Result, Machine]:
     """A whole trial, and the machine afterwards: as it was."""
     script = vllm_script(ttft_s=0.002, tpot_s=0.007, n_tokens=16)
-    with FakeServer(script).in_thread() as server:
+
+    def answer(_body: Mapping[str, Any], _index: int) -> Script:
+        """The first one after a restart comes too early."""
+        is_loading, on.is_loading = on.is_loading, False
+        return http_error(503, "Loading model") if is_loading else script
+
+    with FakeServer(answer).in_thread() as server:
         on = Machine(server.url, exit_code)
         asyncio.run(on.systemd.run(("systemctl", "start", "vllm.service")))
         before = dict(on.systemd.files)

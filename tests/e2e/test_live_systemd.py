@@ -154,7 +154,7 @@ def test_killed_in_the_middle_it_is_recovered(service: Machine, moment: Callable
     assert DROPIN in listed.out
     recovered = service.breakeven("recover").end(PATIENCE_S).succeeded()
     assert f"{TARGET} is as it was found" in recovered.err
-    assert load_trial(service.folder(out)).stop_reason == "interrupted"
+    assert load_trial(service.folder(out)).stop_reason == "cut off"
 
 
 def kill_tool(command: Command) -> None:

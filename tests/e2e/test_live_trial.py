@@ -208,4 +208,4 @@ def test_killed_while_the_candidate_is_asked_it_is_recovered(machine: tuple[Mach
     done = service.breakeven("recover")
     assert done.code == 0, done
     assert service.service() == before and service.journals == []
-    assert load_trial(tmp_path / "out").stop_reason == "interrupted"
+    assert load_trial(tmp_path / "out").stop_reason == "cut off"
