@@ -22,7 +22,7 @@ from tests.e2e.command import Done, breakeven
 from tests.e2e.killed_trial import DROPIN, TARGET
 
 ROOT = Path(__file__).parents[2]
-STEPS = 57
+STEPS = 59
 RUNS_CHANGED = 24
 """The step after the restart with the change."""
 SYSTEMCTL = """#!{python}
