@@ -185,6 +185,8 @@ async def test_words_of_every_kind_arrive_as_they_are(host: NamespaceHost, lifec
     await lifecycle.restart()
     assert await words_of(lifecycle) == [*BASELINE, *words]
     await undo_all(operations, host)
+    await lifecycle.restart()
+    await becomes(lifecycle, "running")
 
 
 async def test_a_second_unit_beside_it(host: NamespaceHost, lifecycle: SystemdLifecycle):
