@@ -1,9 +1,5 @@
 """The rows of cases.csv with area `acceptance`, one test each, named by the row's id."""
 
-import csv
-import re
-from pathlib import Path
-
 import pytest
 
 from breakeven.acceptance.counters import SpecCounters
@@ -11,8 +7,8 @@ from breakeven.acceptance.page import Page
 from breakeven.acceptance.per_request import from_chunk
 from breakeven.acceptance.prometheus import between, is_reset, read_page
 from breakeven.acceptance.stated import Stated, over_ranks, stated
+from tests.cases.rows import assert_every_row_has_its_test
 
-CASES = Path(__file__).parent / "cases.csv"
 LENGTH = "mean_acceptance_length"
 
 
@@ -92,11 +88,4 @@ def test_case_34_mlx_vlm_2324_more_accepted_than_the_reply_holds():
 
 
 def test_every_row_of_the_area_has_its_test():
-    with CASES.open(newline="") as file:
-        rows = {int(row["id"]): row["source"] for row in csv.DictReader(file) if row["area"] == "acceptance"}
-    found = [re.match(r"test_case_(\d+)_(.*)", name) for name in globals() if name.startswith("test_case_")]
-    tests = {int(one.group(1)): one.group(2) for one in found if one}
-    assert rows.keys() == tests.keys() and rows
-    for number, source in rows.items():
-        repository, issue = source.lower().split("#")
-        assert issue in tests[number] and re.sub(r"\W", "_", repository) in tests[number]
+    assert_every_row_has_its_test("acceptance", globals())

@@ -1,9 +1,5 @@
 """The rows of cases.csv with area `diagnose`, one test each, named by the row's id."""
 
-import csv
-import re
-from pathlib import Path
-
 import pytest
 
 from breakeven.acceptance.stated import Stated
@@ -12,8 +8,7 @@ from breakeven.diagnose.evidence import Drafting, Evidence
 from breakeven.diagnose.ratios import step_ratio
 from breakeven.explain.observed import from_speeds
 from breakeven.interval import Interval
-
-CASES = Path(__file__).parent / "cases.csv"
+from tests.cases.rows import assert_every_row_has_its_test
 
 
 def heard(
@@ -53,11 +48,4 @@ def test_case_36_vllm_47277_graphs_and_attention_are_to_be_checked():
 
 
 def test_every_row_of_the_area_has_its_test():
-    with CASES.open(newline="") as file:
-        rows = {int(row["id"]): row["source"] for row in csv.DictReader(file) if row["area"] == "diagnose"}
-    found = [re.match(r"test_case_(\d+)_(.*)", name) for name in globals() if name.startswith("test_case_")]
-    tests = {int(one.group(1)): one.group(2) for one in found if one}
-    assert rows.keys() == tests.keys() and rows
-    for number, source in rows.items():
-        repository, issue = source.lower().split("#")
-        assert issue in tests[number] and re.sub(r"\W", "_", repository) in tests[number]
+    assert_every_row_has_its_test("diagnose", globals())

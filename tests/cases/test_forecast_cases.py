@@ -1,8 +1,6 @@
 """The rows of cases.csv with area `forecast`, one test each, named by the row's id."""
 
-import csv
 import json
-import re
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -18,8 +16,7 @@ from breakeven.forecast.random_tokens import refuse_random_prompts
 from breakeven.forecast.run import forecast_heads
 from breakeven.forecast.terms import Terms
 from breakeven.replay.sources import open_source
-
-CASES = Path(__file__).parent / "cases.csv"
+from tests.cases.rows import assert_every_row_has_its_test
 
 
 def curve_of(tokens_per_s: Mapping[int, float]) -> Curve:
@@ -91,11 +88,4 @@ def test_case_39_vllm_52536_no_acceptance_is_projected_from_random_prompts(tmp_p
 
 
 def test_every_row_of_the_area_has_its_test():
-    with CASES.open(newline="") as file:
-        rows = {int(row["id"]): row["source"] for row in csv.DictReader(file) if row["area"] == "forecast"}
-    found = [re.match(r"test_case_(\d+)_(.*)", name) for name in globals() if name.startswith("test_case_")]
-    tests = {int(one.group(1)): one.group(2) for one in found if one}
-    assert rows.keys() == tests.keys() and rows
-    for number, source in rows.items():
-        repository, issue = source.lower().split("#")
-        assert issue in tests[number] and re.sub(r"\W", "_", repository) in tests[number]
+    assert_every_row_has_its_test("forecast", globals())

@@ -14,6 +14,7 @@ from breakeven.cli import options
 from breakeven.cli.cost_options import choose_cost, geometry_of, model_options, modelled_of
 from breakeven.cli.explain_options import Profiled, Share
 from breakeven.cli.record import refuse
+from breakeven.engines.speculation import MOST_K
 from breakeven.errors import UsageError
 
 if TYPE_CHECKING:
@@ -31,7 +32,6 @@ METHODS = ("ngram", "ngram_gpu", "suffix", "draft_model", "eagle", "eagle3", "mt
 """As vLLM calls them; others are taken too."""
 MOST_CONTEXT = 1e9
 MOST_CONCURRENCY = 10**6
-MOST_K = 1000
 """Tokens of a draft, and of an n-gram that is looked up."""
 N_GRAM_SETTINGS = ("prompt_lookup_min", "prompt_lookup_max")
 NO_WINDOW = "the window is missing: type  --k N, the tokens of a draft at most"

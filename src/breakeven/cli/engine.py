@@ -140,7 +140,7 @@ def _of(name: str | None, argv: tuple[str, ...]) -> Dialect:
 
 
 def _shown(argv: tuple[str, ...]) -> str:
-    from breakeven.servers.secrets import masked_argv
+    from breakeven.secrets import masked_argv
 
     return shlex.join(masked_argv(argv))
 

@@ -14,6 +14,7 @@ from breakeven.cli.access_options import access_options
 from breakeven.cli.cost_options import MOST_MS
 from breakeven.cli.output import stderr, stdout
 from breakeven.client.loop import run
+from breakeven.engines.speculation import MOST_K
 from breakeven.errors import ConnectFailed, UsageError
 
 if TYPE_CHECKING:
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from breakeven.watch.yardstick import Yardstick
 
 MOST_S = 86_400.0
-MOST_K = 1000
 DRAW_S = 1.0
 """Between two pictures on a terminal, at most."""
 OF_A_CALIBRATION = ("method", "k", "flat_ms", "draft_ms")

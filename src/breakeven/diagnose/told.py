@@ -9,12 +9,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from breakeven.diagnose.evidence import Drafting
+from breakeven.engines.speculation import MOST_K
 
 NGRAM = "ngram"
 LOOKUP = ("prompt_lookup_min", "prompt_lookup_max")
 VLLM_UNSET_N = 5
 """Both ends of the lookup where vLLM is told neither."""
-MOST_K = 1000
 _CONFIG = re.compile(r"'speculative_config': (\{[^{}]{1,2000}\})")
 """In vLLM's line of non-default arguments."""
 _SUMMARY = re.compile(r"SpeculativeConfig\(method='([\w-]{1,40})'[^)]*?num_spec_tokens=(\d{1,4})")

@@ -12,6 +12,7 @@ from breakeven.cost.geometry import Geometry
 from breakeven.cost.hardware import Hardware
 from breakeven.cost.modelled import PARTS, Modelled
 from breakeven.cost.step import Step, StepCost
+from breakeven.engines.speculation import MOST_K
 from breakeven.errors import UsageError
 from breakeven.explain.records import Observation
 
@@ -19,7 +20,6 @@ REUSE = (0.0, 0.3)
 """Of experts, least and most. None at all is the most that verification can cost; 0.3 is what neighbouring
 tokens of real text share beyond chance (see cost/coverage.py). A slowdown is explained with the dearer half
 of what is possible, so that what stays unexplained does not come from an optimistic model."""
-MOST_K = 1000
 NO_COST = (
     "what verifying costs is not known: type  --calibration FOLDER  with what `breakeven calibrate` measured "
     "of the baseline, or  --model X --hardware Y [--tp N]  such as  --model llama-3.1-8b --hardware h100-sxm"

@@ -9,7 +9,7 @@ from pathlib import PurePosixPath
 
 from breakeven.engines.dialects import DIALECTS
 from breakeven.errors import UsageError
-from breakeven.servers.secrets import masked_argv
+from breakeven.secrets import masked_argv
 from breakeven.servers.shellscript import ShellScript, read_script
 
 _SHELLS = ("sh", "bash", "dash", "ash", "zsh")

@@ -12,8 +12,8 @@ from importlib import import_module
 from typing import Any, ClassVar
 
 from breakeven.errors import ServerError, UsageError
+from breakeven.secrets import masked_argv
 from breakeven.servers.operations import Completed, Host, Operation
-from breakeven.servers.secrets import masked_argv
 
 COMMAND_TIMEOUT_S = 60.0
 SAID_CHARACTERS = 400

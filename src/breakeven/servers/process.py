@@ -17,12 +17,12 @@ from pathlib import Path
 from typing import ClassVar
 
 from breakeven.errors import ServerError, UsageError
+from breakeven.secrets import masked_argv
 from breakeven.servers import guard
 from breakeven.servers.child import ending, open_log
 from breakeven.servers.lifecycle import Found, Kind, Lifecycle, State
 from breakeven.servers.operation_kinds import StartWith
 from breakeven.servers.operations import Operation
-from breakeven.servers.secrets import masked_argv
 
 GRACE_S = 30.0
 """From SIGTERM to SIGKILL: engines with large models take their time to free memory."""

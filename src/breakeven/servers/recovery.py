@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 from breakeven.errors import BreakevenError, ServerError, StorageError
 from breakeven.servers.lifecycle import START_LIMIT_S, Lifecycle
 from breakeven.servers.operations import Host, Operation, Waiting
+from breakeven.servers.to_its_end import to_its_end
 from breakeven.servers.undo_journal import (
     SUFFIX,
     UndoJournal,
@@ -101,12 +102,7 @@ async def restart(journal: UndoJournal, lifecycle: Lifecycle) -> None:
 async def _to_its_end(work: Coroutine[Any, Any, None]) -> None:
     """Raises what it raises; CancelledError, once it has ended, where the caller is cancelled meanwhile."""
     task = asyncio.ensure_future(work)
-    cancelled: asyncio.CancelledError | None = None
-    while not task.done():
-        try:
-            await asyncio.wait({task})
-        except asyncio.CancelledError as error:
-            cancelled = error
+    cancelled = await to_its_end(task)
     if cancelled is not None:
         raise cancelled from task.exception()
     task.result()

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 
 from breakeven.errors import UsageError
-from breakeven.servers.secrets import masked_text
+from breakeven.secrets import masked_text
 
 _TOKEN = re.compile(
     r"""

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from types import TracebackType
 
 from breakeven.engines.dialect import Dialect, Phase
+from breakeven.secrets import masked_text
 from breakeven.servers.lifecycle import Lifecycle
-from breakeven.servers.secrets import masked_text
 
 SERVING = "serving"
 """The phase in which requests are answered."""

@@ -10,8 +10,8 @@ from dataclasses import asdict
 from datetime import UTC, datetime
 from typing import Any
 
+from breakeven.secrets import masked_argv
 from breakeven.servers.lifecycle import Found
-from breakeven.servers.secrets import masked_argv
 from breakeven.servers.state_folder import name_of
 from breakeven.servers.undo_record import VERSION, Verification
 

@@ -6,10 +6,10 @@ import shlex
 from collections.abc import Iterator
 
 from breakeven.engines.speculation import SpeculationConfig
+from breakeven.secrets import masked_argv
 from breakeven.servers.lifecycle import State
 from breakeven.servers.operation_kinds import RunCommand
 from breakeven.servers.operations import Operation
-from breakeven.servers.secrets import masked_argv
 from breakeven.servers.start_times import last_start_s
 from breakeven.trial.live_change import operations_of
 from breakeven.trial.live_order import Repeats

@@ -10,6 +10,8 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Any, TypeVar
 
+from breakeven.servers.to_its_end import to_its_end
+
 Result = TypeVar("Result")
 Say = Callable[[str], None]
 
@@ -54,13 +56,7 @@ def heeded(say: Say) -> Iterator[None]:
 async def undisturbed(work: Coroutine[Any, Any, Result], say: Say) -> Result:
     """Comes to its end though the caller is cancelled meanwhile; that is raised afterwards."""
     task = asyncio.ensure_future(work)
-    cancelled: asyncio.CancelledError | None = None
-    while not task.done():
-        try:
-            await asyncio.wait({task})
-        except asyncio.CancelledError as error:
-            cancelled = error
-            say(WAIT)
+    cancelled = await to_its_end(task, lambda: say(WAIT))
     result = task.result()
     if cancelled is not None:
         raise cancelled

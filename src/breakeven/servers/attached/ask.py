@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Literal
 
 from breakeven.client.endpoint import Endpoint
+from breakeven.secrets import masked_argv
 from breakeven.servers.attached.person import Person, Terminal
 from breakeven.servers.attached.probe import Seen, look
 from breakeven.servers.operations import Host
-from breakeven.servers.secrets import masked_argv
 
 LOOK_S = 2.0
 

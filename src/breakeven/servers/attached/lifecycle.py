@@ -9,12 +9,12 @@ from typing import ClassVar
 from breakeven.client.endpoint import Endpoint
 from breakeven.engines.dialects import DIALECTS
 from breakeven.errors import UsageError
+from breakeven.secrets import masked_argv
 from breakeven.servers.attached.ask import AskForRestart, wanted
 from breakeven.servers.attached.person import Person, Terminal
 from breakeven.servers.attached.probe import look
 from breakeven.servers.lifecycle import Found, Kind, Lifecycle, State
 from breakeven.servers.operations import Operation
-from breakeven.servers.secrets import masked_argv
 
 
 class AttachedLifecycle(Lifecycle):

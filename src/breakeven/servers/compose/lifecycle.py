@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from breakeven.errors import ServerError, UsageError
+from breakeven.secrets import masked_argv
 from breakeven.servers.commandline import CommandLine, read_command_line, words_diff
 from breakeven.servers.compose.project import Project, config_hash, project_of
 from breakeven.servers.compose.up import ComposeUp, hash_now
@@ -19,7 +20,6 @@ from breakeven.servers.docker.container import NOTED_BYTES, Container
 from breakeven.servers.lifecycle import Found, Kind, Lifecycle, State
 from breakeven.servers.operation_kinds import WriteFile, run_checked
 from breakeven.servers.operations import Host, Operation
-from breakeven.servers.secrets import masked_argv
 from breakeven.units import size
 
 OVERRIDE_MODE = 0o600

@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from breakeven.secrets import masked_environment
 from breakeven.servers.lifecycle import State
 from breakeven.servers.moments import seconds_since
-from breakeven.servers.secrets import masked_environment
 
 CANDIDATE_OF = "breakeven.candidate-of"
 """Label of a container that is ours; its value is the id of the user's."""

@@ -9,6 +9,7 @@ from contextlib import aclosing
 from typing import ClassVar
 
 from breakeven.errors import ServerError, UsageError
+from breakeven.secrets import masked_argv
 from breakeven.servers.commandline import CommandLine, read_command_line, words_diff
 from breakeven.servers.docker.aside import PutAside
 from breakeven.servers.docker.client import DOCKER, SLOW_TIMEOUT_S, DockerClient
@@ -18,7 +19,6 @@ from breakeven.servers.docker.stop import StopContainer
 from breakeven.servers.lifecycle import Found, Kind, Lifecycle, State
 from breakeven.servers.operation_kinds import RunCommand, run_checked
 from breakeven.servers.operations import Host, Operation
-from breakeven.servers.secrets import masked_argv
 from breakeven.units import size
 
 ASIDE = "{}-breakeven-baseline"

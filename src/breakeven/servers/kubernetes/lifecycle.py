@@ -11,6 +11,7 @@ from dataclasses import replace
 from typing import ClassVar
 
 from breakeven.errors import ServerError, UsageError
+from breakeven.secrets import masked_argv
 from breakeven.servers.commandline import CommandLine, read_command_line, runs_engine, words_diff
 from breakeven.servers.kubernetes.client import KubernetesClient, current_context
 from breakeven.servers.kubernetes.images import entrypoint_of
@@ -20,7 +21,6 @@ from breakeven.servers.kubernetes.warnings import refuse, warnings
 from breakeven.servers.kubernetes.workload import Container, Workload
 from breakeven.servers.lifecycle import Found, Kind, Lifecycle, State
 from breakeven.servers.operations import Host, Operation
-from breakeven.servers.secrets import masked_argv
 from breakeven.servers.wordedit import WordEdit
 
 LOOK_S = 5.0

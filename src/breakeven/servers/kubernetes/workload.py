@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from breakeven.servers.secrets import masked_environment
+from breakeven.secrets import masked_environment
 
 Json = Mapping[str, Any]
 

@@ -8,10 +8,10 @@ from contextlib import aclosing
 from typing import ClassVar
 
 from breakeven.errors import BreakevenError, UsageError
+from breakeven.secrets import masked_argv, masked_environment
 from breakeven.servers.lifecycle import Found, Kind, Lifecycle, State
 from breakeven.servers.operation_kinds import RunCommand, WriteFile
 from breakeven.servers.operations import Host, Operation
-from breakeven.servers.secrets import masked_argv, masked_environment
 from breakeven.servers.systemd import dependents, dropin, logs, refusal, shown, state
 from breakeven.servers.systemd.manager import RELOAD_TIMEOUT_S, Manager, number, seconds_since
 from breakeven.servers.systemd.reading import UPTIME, Reading

@@ -6,7 +6,7 @@ import difflib
 from collections.abc import Iterable
 
 from breakeven.errors import UsageError
-from breakeven.servers.secrets import HIDDEN, masked_argv
+from breakeven.secrets import HIDDEN, masked_argv
 from breakeven.servers.systemd.command import Command, commands
 from breakeven.servers.systemd.unit_text import Assignment, assignments
 from breakeven.servers.systemd.words import quote, split

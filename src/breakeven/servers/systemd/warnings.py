@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from breakeven.servers.secrets import masked_argv
+from breakeven.secrets import masked_argv
 from breakeven.servers.systemd import dependents, shown
 from breakeven.servers.systemd.reading import Reading
 

@@ -10,7 +10,7 @@ import re
 from dataclasses import dataclass
 
 from breakeven.errors import UsageError
-from breakeven.servers.secrets import masked_text
+from breakeven.secrets import masked_text
 
 WHITESPACE = " \t\n\r"
 _SIMPLE_ESCAPES = {
