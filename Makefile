@@ -41,6 +41,7 @@ bench: $(VENV)/.dev
 	$(BIN)/python benchmarks/fuzz.py
 	$(BIN)/python benchmarks/aa.py
 	$(BIN)/python benchmarks/aa.py --embedded 5
+	$(BIN)/python benchmarks/llamacpp_slots.py
 	$(BIN)/python benchmarks/forecast.py
 
 docs: $(VENV)/.docs

@@ -121,11 +121,13 @@ def tell(what: str) -> None:
 async def calibrated(model: Path, moe: bool, most: int, size: Size, out: Path) -> Calibration:
     """The concurrency curve of a baseline with a slot for each sequence."""
     one = baseline_settings()
-    settings = replace(one, parallel=most, ctx_size=one.ctx_size * most)
+    settings = replace(one, parallel=most, ctx_size=one.ctx_size * most, kv_unified=True)
     plan = CalibrationPlan(size.workload, size.sampling, concurrencies(most), size.quick)
     async with EmbeddedServer() as server:
         url = await server.start(model, settings, "m", out / "calibrate.log")
-        return await calibrate(Endpoint(url, model="m"), plan, out / "calibration", moe=moe)
+        return await calibrate(
+            Endpoint(url, model="m"), plan, out / "calibration", moe=moe, kv_unified=settings.kv_unified
+        )
 
 
 async def measured(model: Path, windows: Sequence[int], size: Size, out: Path) -> Traces:

@@ -74,6 +74,7 @@ async def test_llama_cpp_with_slots_gives_a_curve(tiny_model: Path, tmp_path: Pa
     values = done.succeeded().json()
     assert [point["concurrency"] for point in values["points"]] == [1, 2, 3]
     assert values["server"]["engine"] == "llama.cpp" and values["model"] == "tiny"
+    assert any("--kv-unified" in note for note in values["notes"])
     for point in values["points"]:
         assert 0 < point["low"] <= point["step_ms"] <= point["high"]
         assert point["errors"] == 0 and point["context_tokens"] > 0

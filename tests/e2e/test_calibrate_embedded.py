@@ -24,11 +24,18 @@ POINTS = tuple(
 
 
 async def identified(
-    endpoint: Endpoint, plan: CalibrationPlan, out: Path, *, moe: bool | None, timeouts: Timeouts, **_: Any
+    endpoint: Endpoint,
+    plan: CalibrationPlan,
+    out: Path,
+    *,
+    moe: bool | None,
+    kv_unified: bool | None,
+    timeouts: Timeouts,
+    **_: Any,
 ) -> Calibration:
     """A calibration of the server that answers, with points that nobody measured: a step of the tiny model is
     too short for a client on a busy machine."""
-    assert plan.concurrencies == (1, 2, 3)
+    assert plan.concurrencies == (1, 2, 3) and kv_unified
     found = replace(await _begin(endpoint, plan, moe, timeouts), points=POINTS, complete=True)
     save_calibration(found, out / FILE)
     return found
@@ -47,6 +54,7 @@ def test_what_it_measures_is_of_the_same_server_as_a_trial(
     done = CliRunner().invoke(calibrate_verb, [*words], catch_exceptions=False)
     assert done.exit_code == 0
     assert re.search(r"tiny on llama.cpp, no speculation, \d+ threads?, 3 slots", done.stderr)
+    assert "kv_unified = 'true'" in (out / "engine.log").read_text()
     found = load_calibration(out)
     assert found.moe is False and found.model == "tiny" and found.server.engine == "llama.cpp"
     values = breakeven("forecast", trial, "--calibration", out, "--ks", 2, "--json").succeeded().json()

@@ -115,7 +115,7 @@ def _embedded(values: Mapping[str, Any]) -> Path:
         try:
             url = loop.run(server.start(model, settings, name, out / LOG))
             endpoint = options.endpoint({**values, "model": name}, url)
-            measure_curve(loop.run, endpoint, plan, out, values, moe)
+            measure_curve(loop.run, endpoint, plan, out, values, moe, settings.kv_unified)
         except BreakevenError as error:
             if (why := server.failure()) is not None:
                 error.add_note(why)
@@ -132,6 +132,7 @@ def measure_curve(
     out: Path,
     values: Mapping[str, Any],
     moe: bool | None = None,
+    kv_unified: bool | None = None,
 ) -> Calibration:
     """Measured with a bar on standard error; `run` is that of an event loop.
 
@@ -143,7 +144,9 @@ def measure_curve(
     ):
         timeouts = options.timeouts(values)
         watch = _Progress(ticker, plan)
-        found = run(calibrate(endpoint, plan, out, moe=moe, timeouts=timeouts, watch=watch))
+        found = run(
+            calibrate(endpoint, plan, out, moe=moe, kv_unified=kv_unified, timeouts=timeouts, watch=watch)
+        )
     _refuse_too_few(found, out / FILE)
     return found
 

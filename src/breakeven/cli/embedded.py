@@ -16,7 +16,8 @@ LOG = "engine.log"
 
 
 def settings_of(flags: str | None, slots: int) -> LlamaSettings:
-    """Of a baseline with so many slots, each with the context that the flags give to one.
+    """Of a baseline with so many slots, each with the context that the flags give to one, and one KV cache,
+    so that a step takes them all together, as it does the tokens of a verification.
 
     Raises UsageError for flags that speculate, or say the slots themselves.
     """
@@ -30,7 +31,7 @@ def settings_of(flags: str | None, slots: int) -> LlamaSettings:
         raise UsageError(
             f"--flags say --parallel {settings.parallel}: type  --slots {settings.parallel}  instead"
         )
-    return replace(settings, parallel=slots, ctx_size=settings.ctx_size * slots)
+    return replace(settings, parallel=slots, ctx_size=settings.ctx_size * slots, kv_unified=True)
 
 
 def has_experts(name: str, model: Path, said: bool | None = None) -> bool | None:

@@ -20,7 +20,14 @@ from breakeven.client.endpoint import Endpoint
 from breakeven.client.load import ClosedLoop
 from breakeven.client.openai import DEFAULT_TIMEOUTS, Timeouts
 from breakeven.client.transport import Pool
-from breakeven.cost.calibrate_notes import decoding_peak, doubts, missing_note, notes_of, slots_note
+from breakeven.cost.calibrate_notes import (
+    APART_NOTE,
+    decoding_peak,
+    doubts,
+    missing_note,
+    notes_of,
+    slots_note,
+)
 from breakeven.cost.calibration import FILE, Calibration, save_calibration
 from breakeven.cost.curve import LEAST_POINTS
 from breakeven.cost.stretches import point
@@ -147,6 +154,7 @@ async def calibrate(
     out: Path,
     *,
     moe: bool | None = None,
+    kv_unified: bool | None = None,
     timeouts: Timeouts = DEFAULT_TIMEOUTS,
     watch: Watch | None = None,
 ) -> Calibration:
@@ -155,10 +163,12 @@ async def calibrate(
     Turns round early, and says so in `notes`, at the first concurrency that the server does not decode at
     once. Raises UsageError when the server speculates, and then leaves no calibration.json; EndpointError
     when all requests of a visit failed; for the rest what `measure_endpoint` raises: what was measured until
-    then is in the file.
+    then is in the file. `kv_unified`: whether a llama.cpp is known to run with --kv-unified.
     """
     heard = watch or Watch()
     kept = await _begin(endpoint, plan, moe, timeouts)
+    if not kv_unified and kept.server.engine == "llama.cpp":
+        kept = replace(kept, notes=(*kept.notes, APART_NOTE))
     visits, done, rounds = plan.visits(), 0, 1
     while done < len(visits):
         visit = visits[done]

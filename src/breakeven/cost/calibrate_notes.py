@@ -10,6 +10,13 @@ from breakeven.latency.tokens import total
 from breakeven.trace.records import Kind, RequestTrace
 from breakeven.trace.run import RunMeta
 
+APART_NOTE = (
+    "llama.cpp takes only sequences of neighbouring slots together in a step, and the rest one after the "
+    "other, unless all slots share one KV cache (--kv-unified, the default only without --parallel): if they "
+    "do not, points below the number of slots take longer than verifying as many tokens, and forecasts are "
+    "too low"
+)
+"""Of a server that is not known to share one; the split is that of ggml-org/llama.cpp#14511."""
 MOST_BUNDLED = 1.1
 """Tokens per chunk above which a reply looks like one that was speculated."""
 

@@ -68,6 +68,9 @@ class LlamaSettings:
     cache_prompt: bool = False
     """Off, unlike in llama-server: a prompt that is partly cached is computed in other batches, which round
     differently, so that greedy text of a repeat can differ from that of the first time."""
+    kv_unified: bool = False
+    """One KV cache for all slots, as llama-server has it unless --parallel is given. Without it a step takes
+    only sequences of neighbouring slots together, the rest one after the other (ggml-org/llama.cpp#14511)."""
     cache_ram_mib: int = 0
     """Host memory for prompts that left their slot, in MiB; 0 keeps none, −1 sets no limit."""
     spec_types: tuple[str, ...] = ()

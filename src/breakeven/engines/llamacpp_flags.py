@@ -101,7 +101,16 @@ FLAGS: tuple[Flag, ...] = (
       for part in ("match", "min", "max")),
 )  # fmt: skip
 
-SWITCHES = {"--cache-prompt": ("cache_prompt", True), "--no-cache-prompt": ("cache_prompt", False)}
+SWITCHES = {
+    "--cache-prompt": ("cache_prompt", True),
+    "--no-cache-prompt": ("cache_prompt", False),
+    "--kv-unified": ("kv_unified", True),
+    "-kvu": ("kv_unified", True),
+    "--no-kv-unified": ("kv_unified", False),
+    "-no-kvu": ("kv_unified", False),
+}
+WRITTEN = {meaning: name for name, meaning in reversed(SWITCHES.items())}
+"""The first name of each switch, by what it sets."""
 
 BY_NAME = {name: flag for flag in FLAGS for name in flag.names}
 
@@ -146,7 +155,7 @@ def unparse(values: dict[str, Any]) -> list[str]:
     for flag in FLAGS:
         if flag.target in values and values[flag.target] is not None:
             words += flag.write(values[flag.target])
-    words += [name for name, (target, on) in SWITCHES.items() if values.get(target) is on]
+    words += [name for (target, on), name in WRITTEN.items() if values.get(target) is on]
     return words
 
 
@@ -156,7 +165,7 @@ def check(value_of: Callable[[str], Any]) -> None:
         flag.check(value_of(flag.target))
 
 
-TARGETS = (*(flag.target for flag in FLAGS), "cache_prompt")
+TARGETS = (*(flag.target for flag in FLAGS), *dict(SWITCHES.values()))
 
 
 def _split(text: str) -> list[str]:

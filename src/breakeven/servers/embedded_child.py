@@ -77,6 +77,7 @@ def common_params(xllamacpp: Any, model: str, name: str, settings: LlamaSettings
     params.cpuparams.n_threads = settings.threads
     params.cpuparams_batch.n_threads = settings.threads_batch or settings.threads
     params.cache_prompt = settings.cache_prompt
+    params.kv_unified = settings.kv_unified
     params.cache_ram_mib = settings.cache_ram_mib
     if settings.gpu_layers is not None:
         params.n_gpu_layers = settings.gpu_layers

@@ -16,6 +16,7 @@ def test_each_slot_has_the_context_of_a_trials_baseline():
     plain, eight = baseline_settings(), settings_of(None, 8)
     assert eight.parallel == 8 and eight.ctx_size == 8 * plain.ctx_size
     assert (eight.threads, eight.spec_types) == (plain.threads, ())
+    assert eight.kv_unified
     own = settings_of("-t 2 -c 512", 3)
     assert (own.threads, own.parallel, own.ctx_size) == (2, 3, 1536)
 

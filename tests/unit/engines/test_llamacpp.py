@@ -33,6 +33,7 @@ settings = st.builds(
     cache_type_k=st.sampled_from(CACHE_TYPES),
     cache_type_v=st.sampled_from(CACHE_TYPES),
     cache_prompt=st.booleans(),
+    kv_unified=st.booleans(),
     cache_ram_mib=st.integers(-1, 1 << 20),
     spec_types=st.lists(st.sampled_from(SPEC_TYPES[1:]), unique=True).map(tuple),
     ngram_simple=lookups,
@@ -68,7 +69,7 @@ def test_any_mix_of_flags_and_values_is_settings_or_a_usage_error(words: list[st
 def test_long_and_short_names_are_read() -> None:
     read = LlamaSettings.parse(
         "-t 3 --threads-batch 4 -c 4096 -np 2 -b 64 -ub 32 -ngl 0 -fa on -ctk q8_0 --cache-type-v f32 "
-        "-cram 64 --cache-prompt --spec-type ngram-map-k,ngram-mod --spec-ngram-map-k-size-n 3 "
+        "-cram 64 --cache-prompt -kvu --spec-type ngram-map-k,ngram-mod --spec-ngram-map-k-size-n 3 "
         "--spec-ngram-map-k-size-m 4 --spec-ngram-map-k-min-hits 2 --spec-ngram-mod-n-min 8"
     )
     assert read == LlamaSettings(
@@ -83,11 +84,18 @@ def test_long_and_short_names_are_read() -> None:
         cache_type_k="q8_0",
         cache_type_v="f32",
         cache_prompt=True,
+        kv_unified=True,
         cache_ram_mib=64,
         spec_types=("ngram-map-k", "ngram-mod"),
         ngram_map_k=NgramLookup(3, 4, 2),
         ngram_mod=NgramMod(n_min=8),
     )
+
+
+def test_the_last_of_two_switches_counts_and_the_long_name_is_written() -> None:
+    assert not LlamaSettings.parse("-kvu --no-kv-unified").kv_unified
+    assert "--kv-unified" in LlamaSettings.parse("-kvu").flags()
+    assert "kv" not in LlamaSettings.parse("-no-kvu").flags()
 
 
 def test_a_drafter_without_sizes_gets_llama_cpps_own_and_a_warning_with_what_to_try() -> None:
