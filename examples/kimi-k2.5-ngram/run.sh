@@ -1,3 +1,3 @@
 #!/bin/sh
-# Diagnoses the measured slowdown; options such as --json are passed on.
-exec breakeven diagnose "$(dirname "$0")" "$@"
+# Diagnoses the measured slowdown, from the root of the repository; options such as --json are passed on.
+cd "$(dirname "$0")/../.." && exec breakeven diagnose examples/kimi-k2.5-ngram "$@"

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import fcntl
 import json
 import os
 import shutil
 import signal
 import subprocess
 import sys
+import termios
 import threading
+from array import array
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -19,7 +22,7 @@ import pytest
 
 from breakeven.cli.diagnose import diagnose
 from breakeven.servers.fake import FakeServer, Speculation, vllm_script
-from tests.e2e.command import Command, breakeven, fake_process, write_prompts
+from tests.e2e.command import Command, breakeven, fake_process, soon, write_prompts
 
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "examples" / "kimi-k2.5-ngram"
@@ -97,7 +100,10 @@ def test_a_log_through_a_pipe_and_as_a_file_are_alike():
         capture_output=True,
         check=True,
     )
-    assert json.loads(done.stdout) == breakeven("diagnose", "--logs", path, "--json").succeeded().json()
+    piped, filed = json.loads(done.stdout), breakeven("diagnose", "--logs", path, "--json").succeeded().json()
+    for one in (*piped["findings"], *filed["findings"]):
+        one["next_command"] = str(one["next_command"]).replace("<candidate-log>", str(path))
+    assert piped == filed, "but for the name of the log"
 
 
 def test_a_units_journal(tmp_path: Path):
@@ -110,8 +116,11 @@ def test_a_units_journal(tmp_path: Path):
     env = {"PATH": f"{tmp_path}{os.pathsep}{os.environ['PATH']}"}
     by_unit = breakeven("diagnose", "--unit", "vllm", "--json", env=env).succeeded().json()
     by_file = breakeven("diagnose", "--logs", log, "--json").succeeded().json()
-    for name in ("acceptance", "by_position", "drafting", "findings"):
+    for name in ("acceptance", "by_position", "drafting"):
         assert by_unit[name] == by_file[name]
+    found = {one["id"]: one["next_command"] or "" for one in by_unit["findings"]}
+    assert list(found) == [one["id"] for one in by_file["findings"]]
+    assert any("<(journalctl --unit=vllm.service --output=cat --all)" in each for each in found.values())
 
 
 def test_two_logs_name_what_was_lost():
@@ -291,3 +300,86 @@ def test_a_run_that_is_damaged(runs: Path, tmp_path: Path):
     breakeven("diagnose", tmp_path).refused(2)
     breakeven("diagnose").refused(2, "--url")
     breakeven("diagnose", "--unit", "a b").refused(2, "list-units")
+
+
+@contextmanager
+def following(*words: str) -> Iterator[tuple[Command, int, int]]:
+    """`breakeven diagnose` on a pipe that stays open: itself, and the pipe's two ends."""
+    reading, writing = os.pipe()
+    try:
+        yield Command("diagnose", "--logs", "-", *words, stdin=reading), reading, writing
+    finally:
+        os.close(reading)
+        os.close(writing)
+
+
+def is_read(pipe: int) -> bool:
+    unread = array("i", [0])
+    fcntl.ioctl(pipe, termios.FIONREAD, unread)
+    return unread[0] == 0
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_ctrl_c_ends_the_reading_of_a_log_that_is_followed(number: int):
+    """What was read is reported, and the exit code says that it was interrupted."""
+    path = LOGS / "vllm-0.32-dense-ngram.log"
+    log = path.read_bytes()
+    with following("--json") as (command, reading, writing):
+        os.write(writing, log)
+        assert soon(lambda: is_read(reading))
+        command.signal(number)
+        done = command.end()
+    assert done.code == 130 and "Traceback" not in done.err and done.orphans == ()
+    values, whole = done.json(), breakeven("diagnose", "--logs", path, "--json").succeeded().json()
+    assert values["acceptance"] == whole["acceptance"]
+    assert [one["id"] for one in values["findings"]] == [one["id"] for one in whole["findings"]]
+    lines = log.count(b"\n")
+    assert f"standard input: Ctrl-C ended the reading after {lines} lines" in values["notes"]
+
+
+def test_ctrl_c_before_anything_was_said_is_an_interruption():
+    with following() as (command, reading, writing):
+        os.write(writing, b"no line of an engine\n")
+        assert soon(lambda: is_read(reading))
+        command.signal(signal.SIGINT)
+        done = command.end()
+    assert done.code == 130 and done.out == "" and done.err.splitlines()[-1] == "breakeven: interrupted"
+
+
+def test_ctrl_c_ends_the_reading_of_a_log_without_end():
+    words = ["sh", "-c", 'cat "$1"; exec yes nothing', "sh", LOGS / "vllm-0.32-dense-ngram.log"]
+    with subprocess.Popen(words, stdout=subprocess.PIPE) as endless:
+        assert endless.stdout is not None
+        command = Command("diagnose", "--logs", "-", stdin=endless.stdout.fileno())
+        endless.stdout.close()
+        assert soon(lambda: read_by(command.process.pid) > 100_000_000)
+        command.signal(signal.SIGINT)
+        done = command.end()
+        endless.kill()
+    assert done.code == 130 and "Ctrl-C ended the reading" in " ".join(done.out.split())
+
+
+def read_by(pid: int) -> int:
+    """Bytes that a process has read of anything."""
+    fields = dict(line.split(": ") for line in Path(f"/proc/{pid}/io").read_text().splitlines())
+    return int(fields["rchar"])
+
+
+def test_a_command_that_is_printed_names_the_log_and_the_run(runs: Path, tmp_path: Path):
+    told = tmp_path / "my vllm.log"
+    told.write_bytes((LOGS / "vllm-0.32-dense-ngram.log").read_bytes())
+    words = ("diagnose", runs / "before", runs / "after", "--logs", told, "--k", 5, "--json", *MODEL)
+    values = breakeven(*words).succeeded().json()
+    commands = [one["next_command"] or "" for one in values["findings"]]
+    commands += [one["next_command"] or "" for one in values["explanation"]["ruled_out"]]
+    assert commands and not any("<candidate-log>" in each or "<baseline-run>" in each for each in commands)
+    for each in commands:
+        if each.startswith("grep "):
+            assert f"'{told}'" in each or each.endswith("<baseline-log>"), each
+
+
+def test_a_server_that_died_while_it_served():
+    values = breakeven("diagnose", "--logs", LOGS / "vllm-40756.log", "--json").succeeded().json()
+    first = values["findings"][0]
+    assert (first["id"], first["confidence"]) == ("died_while_serving", "high")
+    assert values["log"]["death"]["at"] == "05-13 10:46:43" and values["log"]["events"]["died"]["lines"] == 1

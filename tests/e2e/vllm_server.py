@@ -11,7 +11,7 @@ import subprocess
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,25 +24,34 @@ OFFLINE = {"HF_HUB_OFFLINE": "1", "VLLM_NO_USAGE_STATS": "1", "VLLM_CPU_KVCACHE_
 
 @contextlib.contextmanager
 def vllm_server(
-    python: str, model: Path, speculative: Mapping[str, Any], log: Path, max_model_len: int
+    python: str,
+    model: Path,
+    speculative: Mapping[str, Any],
+    log: Path,
+    max_model_len: int,
+    *,
+    dtype: str = "float32",
+    log_interval_s: float = 10,
+    more: Sequence[str] = (),
+    variables: Mapping[str, str] | None = None,
 ) -> Iterator[str]:
     """The URL of a vLLM that serves one request at a time and reports speculation step by step.
 
-    `python` is one that has vLLM; `speculative` is vLLM's --speculative-config. Raises AssertionError with
-    the end of its log if it does not come up.
+    `python` is one that has vLLM; `speculative` is vLLM's --speculative-config; `more` are further flags, and
+    `variables` further ones of its environment. Raises AssertionError with the end of its log if it does
+    not come up.
     """
     port = _free_port()
     words = (
         "timeout", "-k", "10", str(LIFE_S), python, "-m", "vllm.entrypoints.openai.api_server",
         "--model", str(model), "--served-model-name", "tiny", "--host", "127.0.0.1", "--port", str(port),
-        "--max-model-len", str(max_model_len), "--max-num-seqs", "1", "--dtype", "float32", "--enforce-eager",
+        "--max-model-len", str(max_model_len), "--max-num-seqs", "1", "--dtype", dtype, "--enforce-eager",
         "--enable-per-request-metrics", "--per-request-spec-decode-metrics", "detailed",
-        "--speculative-config", json.dumps(speculative),
+        "--speculative-config", json.dumps(speculative), *more,
     )  # fmt: skip
+    env = {**os.environ, **OFFLINE, "VLLM_LOG_STATS_INTERVAL": str(log_interval_s), **(variables or {})}
     with log.open("wb") as output:
-        process = subprocess.Popen(
-            words, stdout=output, stderr=output, env={**os.environ, **OFFLINE}, start_new_session=True
-        )
+        process = subprocess.Popen(words, stdout=output, stderr=output, env=env, start_new_session=True)
     try:
         url = f"http://127.0.0.1:{port}"
         came_up = soon(lambda: process.poll() is not None or _is_healthy(url), patience_s=READY_S)

@@ -30,8 +30,8 @@ class Load:
 
     @property
     def prefix_hit_rate(self) -> float | None:
-        """Tokens found in the prefix cache / tokens looked up there."""
-        if self.prefix_hits is None or not self.prefix_queries:
+        """Tokens found in the prefix cache / tokens looked up there; None where more were found than that."""
+        if self.prefix_hits is None or not self.prefix_queries or self.prefix_hits > self.prefix_queries:
             return None
         return self.prefix_hits / self.prefix_queries
 

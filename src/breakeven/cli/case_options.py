@@ -47,7 +47,12 @@ window_options = options.stack(
         "--speculative-config", metavar="JSON", help="As vLLM was given it; says --k and --method too."
     ),
     click.option("--engine", metavar="NAME", help="Such as vllm [default: as the runs say]."),
-    click.option("--engine-version", metavar="X", help="Such as 0.16 [default: as the runs say]."),
+    click.option(
+        "--engine-version",
+        type=options.EngineVersion(),
+        metavar="X",
+        help="Such as 0.16 [default: as the runs say].",
+    ),
 )
 
 case_options = options.stack(

@@ -10,6 +10,7 @@ import click
 from breakeven.cli import options
 from breakeven.cli.access_options import access_options
 from breakeven.cli.case_options import case_options, window_options
+from breakeven.cli.interrupt import INTERRUPTED
 from breakeven.cli.log_options import log_options
 from breakeven.cli.output import stdout
 
@@ -33,12 +34,12 @@ MOST_S = 86_400.0
 @case_options
 @access_options
 @options.json_option
-def diagnose(record: tuple[Path, ...], **values: Any) -> None:
+def diagnose(record: tuple[Path, ...], **values: Any) -> int:
     """Is acceptance what it seems, and why does it not pay? Findings with evidence, most telling first.
 
     Reads what there is: a run, two (BASELINE CANDIDATE), a trial, or an experiment.toml; a running server;
-    its log. What drafts is taken from these where they say it. What is not known is listed, with what to
-    type.
+    its log, of which Ctrl-C ends the reading. What drafts is taken from these where they say it. What is not
+    known is listed, with what to type.
 
     \b
     breakeven diagnose --url http://127.0.0.1:8000 --unit vllm
@@ -49,7 +50,8 @@ def diagnose(record: tuple[Path, ...], **values: Any) -> None:
     from breakeven.diagnose.diagnose import diagnose as diagnosed
     from breakeven.diagnose.gather import gather
 
-    made = diagnosed(gather(readings_of(record, values)))
+    read = readings_of(record, values)
+    made = diagnosed(gather(read))
     if values["as_json"]:
         from breakeven.report.diagnose_json import diagnose_json
 
@@ -58,3 +60,4 @@ def diagnose(record: tuple[Path, ...], **values: Any) -> None:
         from breakeven.report.diagnose_terminal import print_diagnosis
 
         print_diagnosis(made, stdout())
+    return INTERRUPTED if read.is_cut else 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping
-from contextlib import closing, redirect_stdout
+from contextlib import redirect_stdout
 from dataclasses import replace
 from pathlib import Path
 from statistics import geometric_mean
@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, Any
 
 from breakeven.cli.case_options import NO_WINDOW, Seen, case_of, check_cost, seen_of_runs, told_of
 from breakeven.cli.cost_options import choose_cost, modelled_of
-from breakeven.cli.diagnose_sides import agree, check_sides, is_same, other_model
+from breakeven.cli.diagnose_logs import logs_of
+from breakeven.cli.diagnose_sides import agree, check_sides, other_model
 from breakeven.cli.experiment import FILE as EXPERIMENT
 from breakeven.cli.experiment import Experiment, is_experiment, read_experiment
 from breakeven.cli.log_options import log_of
-from breakeven.cli.log_sources import FileLog, Log
+from breakeven.cli.places import places_of
 from breakeven.errors import UsageError
 
 if TYPE_CHECKING:
-    from breakeven.acceptance.logs.summary import LogSummary
     from breakeven.cost.step import StepCost
     from breakeven.diagnose.evidence import Replayed
     from breakeven.diagnose.readings import Readings
@@ -28,8 +28,6 @@ if TYPE_CHECKING:
     from breakeven.explain.case import Case
 
 OF_COST = ("calibration", "model", "hardware", "tp", "ep")
-SIDE_LOGS = ("baseline.log", "candidate.log")
-"""In the folder of a trial of embedded engines."""
 NGRAM = "ngram"
 NO_LENGTHS = (
     "nothing says which n-grams are looked up: replayed with the drafter's defaults; type --min-n and --max-n"
@@ -53,7 +51,7 @@ def readings_of(record: tuple[Path, ...], values: Mapping[str, Any]) -> Readings
     if values["seconds"] is not None and values["url"] is None:
         raise UsageError("--seconds is the time between two readings of a server: type --url URL too")
     seen = _seen(record, values, experiment)
-    log, baseline_log = _logs(record, place, values)
+    logs = logs_of(record, place, values)
     look = None
     if values["url"] is not None:
         from breakeven.cli.live_page import look_at
@@ -65,8 +63,8 @@ def readings_of(record: tuple[Path, ...], values: Mapping[str, Any]) -> Readings
         baseline=seen.baseline,
         candidate=seen.candidate,
         look=look,
-        log=log,
-        baseline_log=baseline_log,
+        log=logs.candidate,
+        baseline_log=logs.baseline,
         counters=seen.acceptance,
         observations=() if seen.refused else seen.observations,
         sequences=values["concurrency"],
@@ -76,6 +74,9 @@ def readings_of(record: tuple[Path, ...], values: Mapping[str, Any]) -> Readings
         replies=experiment.replies if experiment is not None else None,
         refused=seen.refused,
         verdict=seen.verdict,
+        places={**places_of(values), **logs.places},
+        is_cut=bool(logs.notes),
+        notes=logs.notes,
     )
     typed, recorded = told_of(values), _recorded(seen, read)
     agree(read, typed.k, recorded.k)
@@ -86,7 +87,11 @@ def readings_of(record: tuple[Path, ...], values: Mapping[str, Any]) -> Readings
         told=told,
         case=case,
         cost=_cost(case, seen, values),
-        notes=(*(() if case is not None else seen.confounders), *other_model(read, values)),
+        notes=(
+            *read.notes,
+            *(() if case is not None else seen.confounders),
+            *other_model(read, values),
+        ),
     )
     replayed, notes = _replayed(read, seen.engine)
     return replace(read, replayed=replayed, notes=(*read.notes, *notes))
@@ -139,39 +144,6 @@ def _run_folder(path: Path) -> Path:
             "or  breakeven trial"
         )
     return path
-
-
-def _logs(
-    record: tuple[Path, ...], place: Log | None, values: Mapping[str, Any]
-) -> tuple[LogSummary | None, LogSummary | None]:
-    """The candidate's, and the baseline's. A trial of embedded engines keeps both beside its runs."""
-    baseline = values["baseline_logs"]
-    own = FileLog(baseline) if baseline is not None else None
-    if len(record) == 1:
-        kept = [record[0] / name for name in SIDE_LOGS]
-        own = own or (FileLog(kept[0]) if kept[0].is_file() else None)
-        place = place or (FileLog(kept[1]) if kept[1].is_file() else None)
-    if isinstance(place, FileLog) and isinstance(own, FileLog) and is_same(place.path, own.path):
-        raise UsageError(f"--logs and --baseline-logs are both {place.path}: name two logs")
-    return _read(place), _read(own)
-
-
-def _read(log: Log | None) -> LogSummary | None:
-    """Raises UsageError where it is empty, or no line is of an engine that is known."""
-    from breakeven.acceptance.logs.reader import read_log
-
-    if log is None:
-        return None
-    with closing(log.read()) as pieces:
-        summary = read_log(pieces)
-    if not summary.lines:
-        raise UsageError(f"{log.describe()} is empty: name the log of the server, from its start on")
-    if summary.engine is None and not summary.events:
-        raise UsageError(
-            f"no line of {log.describe()} is of an engine that is known: name the log of the server, from "
-            "its start on, as vLLM, SGLang, llama.cpp, TensorRT-LLM or TGI writes it"
-        )
-    return summary
 
 
 def _recorded(seen: Seen, read: Readings) -> Told:

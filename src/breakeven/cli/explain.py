@@ -12,6 +12,7 @@ from breakeven.cli import options
 from breakeven.cli.case_options import Seen, case_of, case_options, seen_of_runs, told_of, window_options
 from breakeven.cli.explain_options import Speeds
 from breakeven.cli.output import stdout
+from breakeven.cli.places import places_of
 from breakeven.cli.record import check_page, written
 from breakeven.errors import UsageError
 
@@ -38,9 +39,12 @@ def explain(record: tuple[Path, ...], **values: Any) -> None:
     breakeven explain --speeds 62.6,46.4 --acceptance 17-31% --k 5 --model llama-3.1-8b --hardware h100-sxm
     """
     from breakeven.explain.explain import explain as explained
+    from breakeven.explain.places import all_filled, of_runs
 
     check_page(values["html"], [*record, values["calibration"]])
-    made = explained(case_of(_seen(record, values), told_of(values), values))
+    seen = _seen(record, values)
+    known = {**of_runs(seen.baseline, seen.candidate), **places_of(values)}
+    made = all_filled(explained(case_of(seen, told_of(values), values)), known)
     report = None
     if values["html"]:
         from breakeven.report.explain_html import write_explain_html

@@ -6,38 +6,26 @@ No shell sees a name, sudo is never added, and memory does not grow with the log
 from __future__ import annotations
 
 import contextlib
-import gzip
-import os
 import shlex
-import signal
-import subprocess
 import sys
-import tempfile
 import zlib
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import IO, Any, Protocol
+from typing import Any, Protocol
 
+from breakeven.cli.log_bytes import bytes_of
+from breakeven.cli.log_commands import PIPE, running
 from breakeven.errors import BreakevenError, ServerError, UsageError
-from breakeven.secrets import masked_text
 from breakeven.servers.docker.client import DOCKER
-from breakeven.servers.host import environment
 from breakeven.servers.kubernetes.client import KUBECTL
 from breakeven.servers.systemd import logs as journal
 from breakeven.servers.systemd.unit_name import UnitName
 
 STDIN = Path("-")
-CHUNK_BYTES = 64 * 1024
 LONGEST_ENTRY_BYTES = 16 * 1024 * 1024
 """Of the journal, as JSON; a longer one is left out."""
-SAID_CHARACTERS = 400
-"""Of what a failed command said, its end."""
-GZIP = b"\x1f\x8b"
-MOST_NULS = 64 * 1024 * 1024
-"""That a rotated log may begin with."""
-PIPE = "breakeven diagnose --logs -"
 
 
 class Log(Protocol):
@@ -45,6 +33,9 @@ class Log(Protocol):
 
     def describe(self) -> str:
         """What it is, in words."""
+
+    def word(self) -> str | None:
+        """What a command such as grep is given to read it, in bash; None where it cannot be read again."""
 
     def read(self) -> Generator[bytes]:
         """Its bytes, in pieces of any size; to be closed where it is not read to its end. Raises UsageError
@@ -60,10 +51,16 @@ class FileLog:
     def describe(self) -> str:
         return "standard input" if self.path == STDIN else str(self.path)
 
+    def word(self) -> str | None:
+        if self.path == STDIN:
+            return None
+        name = shlex.quote(f"./{self.path}" if str(self.path).startswith("-") else str(self.path))
+        return f"<(zcat {name})" if self.path.suffix == ".gz" else name
+
     def read(self) -> Generator[bytes]:
         try:
             with self._open() as stream:
-                yield from _of_a_log(_unpacked(stream), self.describe())
+                yield from bytes_of(stream, self.describe())
         except (OSError, EOFError, ValueError, zlib.error) as error:
             why = getattr(error, "strerror", None) or error
             raise UsageError(
@@ -89,13 +86,15 @@ class JournalLog:
     def describe(self) -> str:
         return f"journal of {self.unit.full}"
 
+    def word(self) -> str | None:
+        return f"<({self._as_text(*self._since())})"
+
     def read(self) -> Generator[bytes]:
         """Messages, one a line. The journal gives those with a colour or another control character as lists
         of bytes; what is no entry, such as a hint, is left out."""
-        since = () if self.since is None else (f"--since=@{int(self.since.timestamp())}",)
-        argv = (*journal.entries_argv(self.unit.full, self.user), "--no-pager", *since)
+        argv = (*journal.entries_argv(self.unit.full, self.user), "--no-pager", *self._since())
         found = False
-        with _running(argv, self._advice) as command:
+        with running(argv, self._advice) as command:
             for entry in iter(lambda: command.said.readline(LONGEST_ENTRY_BYTES), b""):
                 text = journal.message(entry.decode("utf-8", "replace"), 0)
                 if text is not None:
@@ -104,6 +103,9 @@ class JournalLog:
             hints = command.end()
         if not found:
             raise UsageError(self._nothing(hints))
+
+    def _since(self) -> tuple[str, ...]:
+        return () if self.since is None else (f"--since=@{int(self.since.timestamp())}",)
 
     def _nothing(self, hints: str) -> str:
         when = f" since {self.since:%Y-%m-%d %H:%M} UTC" if self.since else ""
@@ -115,10 +117,13 @@ class JournalLog:
             "for its name; where it logs to a file, --logs FILE"
         )
 
-    def _with_rights(self) -> str:
+    def _as_text(self, *more: str) -> str:
         words = journal.entries_argv(self.unit.full, self.user)
-        command = shlex.join("--output=cat" if word == "--output=json" else word for word in words)
-        return f"type  sudo {command} | {PIPE}  or join the group systemd-journal"
+        plain = ("--output=cat" if word == "--output=json" else word for word in words)
+        return shlex.join((*plain, *more))
+
+    def _with_rights(self) -> str:
+        return f"type  sudo {self._as_text()} | {PIPE}  or join the group systemd-journal"
 
     def _advice(self, said: str) -> BreakevenError:
         if "ermission" in said:
@@ -136,12 +141,17 @@ class DockerLog:
     def describe(self) -> str:
         return f"log of container {self.container}"
 
+    def word(self) -> str | None:
+        return f"<({shlex.join(self._argv())} 2>&1)"
+
     def read(self) -> Generator[bytes]:
-        since = () if self.since is None else ("--since", str(int(self.since.timestamp())))
-        argv = (DOCKER, "logs", *since, "--", self.container)
-        with _running(argv, self._advice, both=True) as command:
+        with running(self._argv(), self._advice, both=True) as command:
             yield from command.pieces()
             command.end()
+
+    def _argv(self) -> tuple[str, ...]:
+        since = () if self.since is None else ("--since", str(int(self.since.timestamp())))
+        return (DOCKER, "logs", *since, "--", self.container)
 
     def _advice(self, said: str) -> BreakevenError:
         low = said.lower()
@@ -169,8 +179,11 @@ class PodLog:
     def describe(self) -> str:
         return f"log of pod {self.pod}"
 
+    def word(self) -> str | None:
+        return f"<({shlex.join(self._argv())})"
+
     def read(self) -> Generator[bytes]:
-        with _running(self._argv(), self._advice) as command:
+        with running(self._argv(), self._advice) as command:
             yield from command.pieces()
             command.end()
 
@@ -190,118 +203,3 @@ class PodLog:
         if "container name must be specified" in said or "choose one of" in said:
             return UsageError(f"kubectl: {said}: type --container NAME too")
         return ServerError(f"kubectl: {said}")
-
-
-class _Advise(Protocol):
-    def __call__(self, said: str) -> BreakevenError:
-        """The error for a command that failed, with what it said."""
-
-
-class _Command:
-    """A command that prints a log."""
-
-    def __init__(self, argv: Sequence[str], advise: _Advise, both: bool, hints: IO[bytes]) -> None:
-        self._argv, self._advise, self._both, self._hints = argv, advise, both, hints
-        self._tail = b""
-        try:
-            self._process = subprocess.Popen(
-                argv,
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT if both else hints,
-                env=environment(),
-                process_group=0,
-            )
-        except FileNotFoundError:
-            raise UsageError(
-                f"{argv[0]} is not installed here, or not in PATH: run this where it is, or send the log "
-                f"through a pipe:  … | {PIPE}"
-            ) from None
-        except OSError as error:
-            raise ServerError(f"{argv[0]} cannot be started: {error.strerror}") from error
-
-    @property
-    def said(self) -> IO[bytes]:
-        assert self._process.stdout is not None  # noqa: S101  a pipe was asked for
-        return self._process.stdout
-
-    def pieces(self) -> Iterator[bytes]:
-        for piece in _pieces(self.said):
-            self._tail = (self._tail + piece)[-4 * SAID_CHARACTERS :]
-            yield piece
-
-    def end(self) -> str:
-        """What it said on its second stream. Raises what `advise` makes of a status that is not 0."""
-        status = self._process.wait()
-        self._hints.seek(0)
-        hints = self._tail if self._both else self._hints.read(CHUNK_BYTES)
-        said = masked_text(" ".join(hints.decode("utf-8", "replace").split()))[-SAID_CHARACTERS:]
-        if status:
-            raise self._advise(said or f"it ended with status {status} and said nothing")
-        return said
-
-    def kill(self) -> None:
-        """It and what it started, where it still runs."""
-        self.said.close()
-        if self._process.poll() is None:
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.killpg(self._process.pid, signal.SIGKILL)
-            self._process.wait()
-
-
-@contextlib.contextmanager
-def _running(argv: Sequence[str], advise: _Advise, both: bool = False) -> Iterator[_Command]:
-    """In a process group of its own. `both` takes its two streams for the log."""
-    with tempfile.TemporaryFile() as hints:
-        command = _Command(argv, advise, both, hints)
-        try:
-            yield command
-        finally:
-            command.kill()
-
-
-def _pieces(stream: Any) -> Iterator[bytes]:
-    while piece := stream.read1(CHUNK_BYTES):
-        yield piece
-
-
-class _Begun:
-    """A stream of which the first bytes were read already: a pipe cannot go back."""
-
-    def __init__(self, first: bytes, stream: Any) -> None:
-        self._first, self._stream = first, stream
-
-    def read(self, size: int) -> bytes:
-        first, self._first = self._first[:size], self._first[size:]
-        data: bytes = first or self._stream.read(size)
-        return data
-
-
-def _unpacked(stream: Any) -> Iterator[bytes]:
-    """Its pieces, without the compression of gzip."""
-    first = stream.read1(CHUNK_BYTES)
-    if first.startswith(GZIP):
-        begun: Any = _Begun(first, stream)
-        yield from _pieces(gzip.GzipFile(fileobj=begun))
-        return
-    yield first
-    yield from _pieces(stream)
-
-
-def _of_a_log(pieces: Iterator[bytes], where: str) -> Iterator[bytes]:
-    """The pieces. Raises UsageError where they begin as a page of /metrics does, or hold nothing but NULs."""
-    nuls, is_first = 0, True
-    for piece in pieces:
-        if is_first and piece.lstrip(b"\0\r\n\t ").startswith((b"# HELP ", b"# TYPE ")):
-            raise UsageError(
-                f"{where} is a page of /metrics, and no log: type  --url http://HOST:PORT  to have it read "
-                "twice, and --logs with what the server prints"
-            )
-        is_only_nuls = nuls >= 0 and not piece.strip(b"\0")
-        nuls = nuls + len(piece) if is_only_nuls else -1
-        if nuls > MOST_NULS:
-            break
-        is_first = is_first and is_only_nuls
-        yield piece
-    if nuls > 0:
-        raise UsageError(f"{where} holds nothing but NUL bytes: name the log of the server")

@@ -16,6 +16,7 @@ import orjson
 
 from breakeven.client.endpoint import ApiKey, Endpoint
 from breakeven.client.timeouts import Timeouts
+from breakeven.engines.argv import readable_version
 from breakeven.errors import BreakevenError, UsageError
 from breakeven.latency import RunSummary, summarize
 from breakeven.trace.run import Run
@@ -43,6 +44,15 @@ class FiniteRange(click.FloatRange):
         if not math.isfinite(number):
             self.fail(f"{value} is not a number that can be used.", param, ctx)
         return number
+
+
+class EngineVersion(click.ParamType):  # type: ignore[type-arg]
+    """A version with its numbers, such as 0.32.0: `latest` says nothing. Raises UsageError for another."""
+
+    name = "version"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        return readable_version(str(value))
 
 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON object on stdout.")

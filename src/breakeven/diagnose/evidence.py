@@ -86,10 +86,6 @@ class Replies:
     """Why the run's self-check fails, as it says."""
     prefix_hit_rate: float | None = None
     """Tokens of prompts that were found in the prefix cache / all of them."""
-    run: str | None = None
-    """The folder that holds them, …"""
-    url: str | None = None
-    """… and the server that gave them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,5 +155,7 @@ class Evidence:
     """Why two speeds that were measured may not be compared, a sentence."""
     verdict: str = ""
     """What the trial concluded, a sentence; empty without one."""
+    places: Mapping[str, str] = field(default_factory=dict)
+    """What is known of the places in a finding's command (see explain/places.py), as words of a shell."""
     notes: tuple[str, ...] = ()
     """What qualifies the evidence, each a sentence."""

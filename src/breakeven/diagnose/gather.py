@@ -21,6 +21,7 @@ from breakeven.diagnose.readings import Look, Readings
 from breakeven.diagnose.replies import replies
 from breakeven.engines.dialects import NAMES, dialect
 from breakeven.explain.explain import explain
+from breakeven.explain.places import of_runs
 from breakeven.interval import Interval
 from breakeven.latency.asked import asked_of
 from breakeven.trace.run import Run
@@ -34,6 +35,7 @@ NOW = (
     "the server was looked at now, which is not the time of the run: what it counts is not compared with the "
     "run's counts"
 )
+SHARED = "others used the server in that time: what its page counted is of them too, and is left out"
 LONGER = "the log is of a longer time than these counts: its own are not compared with them"
 MOST_BESIDE = 1.2
 """Drafted tokens of a log / of a run, up to which it is of the run's time. A warm-up adds a few requests to
@@ -78,6 +80,7 @@ def gather(read: Readings) -> Evidence:
         replayed=read.replayed,
         refused=read.refused,
         verdict=read.verdict,
+        places={**of_runs(read.baseline, read.candidate), **read.places},
         notes=(*read.notes, *_notes(read, sources), *_left_out(own), *_left_aside(read, told)),
     )
 
@@ -145,7 +148,7 @@ def _on_page(read: Readings, own: SpecCounters | None) -> SpecCounters | None:
     """What the page counted in the same time, where `own` does not hold it."""
     if read.candidate is None:
         return None if read.look is None else _looked(read.look)
-    page = read.candidate.meta.counters
+    page = _page_of(read.candidate)
     return None if own is None or page is None or page.source in own.source else page
 
 
@@ -163,22 +166,29 @@ def _is_longer(read: Readings, mine: SpecCounters, logged: SpecCounters) -> bool
 
 
 def counted(run: Run) -> SpecCounters | None:
-    """What the replies counted, without those that failed or end in a loop; else what the page did of all.
+    """What the replies counted, without those that failed or end in a loop; else what the page did of all,
+    unless others used the server too.
 
-    Decode steps that a page does not count follow from its output tokens, where they are of the run alone.
+    Decode steps that a page does not count follow from its output tokens.
     """
     real = [one for one in run.traces() if one.error is None and not is_degenerate(one)]
-    alone = _alone(run)
-    return complete(
-        total(one.speculation for one in real), run.meta.counters, alone.output_tokens, alone.requests
-    )
+    work = _worked(run)
+    return complete(total(one.speculation for one in real), _page_of(run), work.output_tokens, work.requests)
 
 
-def _alone(run: Run) -> Asked:
-    """What the server worked in the run's windows; no tokens where others' may be among them."""
+def _page_of(run: Run) -> SpecCounters | None:
+    """What the page counted in the run's windows; None where it is of others' requests too."""
+    return None if _is_shared(run) else run.meta.counters
+
+
+def _is_shared(run: Run) -> bool:
+    return any(why.startswith(FOREIGN) for why in run.meta.warnings)
+
+
+def _worked(run: Run) -> Asked:
+    """What the server worked in the run's windows; no tokens where a reply does not say its own."""
     work, asked = run.meta.load, asked_of(run.traces())
-    is_shared = any(why.startswith(FOREIGN) for why in run.meta.warnings)
-    if work is None or asked.output_tokens is None or is_shared:
+    if work is None or asked.output_tokens is None:
         return Asked(output_tokens=None)
     return Asked(work.requests or asked.requests, work.output_tokens)
 
@@ -267,6 +277,8 @@ def _notes(read: Readings, sources: tuple[SpecCounters, ...]) -> Iterator[str]:
         yield OFF_ON_VLLM if read.look.after.engine == "vllm" else OFF
     if read.look and read.candidate:
         yield NOW
+    if read.candidate and read.candidate.meta.counters is not None and _is_shared(read.candidate):
+        yield SHARED
     logged = read.log.counters if read.log else None
     if logged is not None and sources[0] is not logged and _is_longer(read, sources[0], logged):
         yield LONGER

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from breakeven.acceptance.counters import SpecCounters
@@ -61,4 +62,8 @@ class Readings:
     """What the trial concluded, a sentence; empty where there is none, or it was refused."""
     replies: Replies | None = None
     """What is known of replies that no run keeps."""
+    places: Mapping[str, str] = field(default_factory=dict)
+    """What was typed of the places in a finding's command, as words of a shell."""
     notes: tuple[str, ...] = ()
+    is_cut: bool = False
+    """Whether Ctrl-C ended the reading of a log."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from array import array
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import pairwise
 from statistics import geometric_mean, median
 from typing import NamedTuple
@@ -39,7 +39,7 @@ def replies(run: Run) -> Replies:
     seen = _Seen()
     for trace in run.traces():
         seen.add(trace)
-    return replace(seen.replies(run.meta), run=str(run.path), url=run.meta.url)
+    return seen.replies(run.meta)
 
 
 class Timed(NamedTuple):

@@ -7,23 +7,18 @@ the cause is at work, and that it costs time here.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 
-from breakeven.cost.attention import Latent
 from breakeven.cost.drafting import drafting_cost, is_lookup
 from breakeven.cost.step import Step
 from breakeven.explain.case import Case
 from breakeven.explain.explained import ANY, is_within_error
 from breakeven.explain.records import Explained, Finding, ranked
+from breakeven.explain.vllm_causes import async_scheduling, cuda_graphs, mla_prefill
 from breakeven.explain.waterfall import ALL_REDUCE
 from breakeven.units import ratio, share, size
 
 PROMPT_LOOKUPS = ("ngram", "ngram_gpu")
 """Methods of vLLM with prompt_lookup_max."""
-LOOKUPS = ("ngram", "suffix")
-"""In the name of a method that asks no model."""
-ASYNC_METHODS = ("eagle", "eagle3", "mtp", "ngram_gpu")
-"""With which vLLM keeps async scheduling by default: vllm#31998, vllm#29184."""
 FAR_APART = 1.1
 """Plain steps of one server and model at one concurrency, slowest / fastest, that need a reason."""
 MOST_CONTEXT = 1_000_000
@@ -50,7 +45,7 @@ def weights_do_not_fit(case: Case, explained: Sequence[Explained]) -> Finding | 
         f"{size(need)} of weights, {size(round(have))} of memory on {case.device}: the remainder would cross "
         "the host link at each step, which nothing here models",
         "high",
-        "grep -i offload CANDIDATE.log",
+        "grep -i offload <candidate-log>",
         "Look for weights that are offloaded; if none are, --tp or --hardware is not what was measured.",
     )
 
@@ -93,7 +88,7 @@ def faster_than_free(case: Case, explained: Sequence[Explained]) -> Finding | No
         "The window, the acceptance or the draft share are not the candidate's, or its plain steps are "
         "faster than the baseline's",
         "high",
-        "breakeven compare BASELINE_RUN CANDIDATE_RUN",
+        "breakeven compare <baseline-run> <candidate-run>",
         "See what it names as different between the two, and whether the machine was as idle for both.",
     )
 
@@ -103,73 +98,6 @@ def _most_speedup(case: Case, one: Explained) -> float:
     seen = one.observation
     (_, rate), (_, drafting) = seen.acceptance_rate or ANY, seen.draft_share or ANY
     return 1 + drafting * case.draft_tokens(seen) * rate
-
-
-def async_scheduling(case: Case, explained: Sequence[Explained]) -> Finding | None:
-    """vLLM overlaps the scheduling of one step with the run of another, but not with every drafter.
-
-    It is the default since 0.14.
-    """
-    if not _is_slow_vllm(case, explained) or case.method in ASYNC_METHODS:
-        return None
-    version = _version(case)
-    by_default = version is None or version >= (0, 14)
-    return replace(no_async_scheduling(case.method), confidence="high" if by_default else "low")
-
-
-def no_async_scheduling(method: str) -> Finding:
-    """That vLLM gives it up for a method."""
-    return Finding(
-        "async_scheduling",
-        "Async scheduling is off in the candidate only",
-        f"vLLM schedules asynchronously by default and switches that off for {method}: CPU work of "
-        "every step, drafted or not, is no longer hidden behind the GPU (vllm#31998)",
-        "high",
-        "grep -i 'async scheduling' CANDIDATE.log",
-        "Look for `will be disabled`; a baseline with --no-async-scheduling tells what that costs.",
-    )
-
-
-def cuda_graphs(case: Case, explained: Sequence[Explained]) -> Finding | None:
-    """A backend without graphs for several tokens per sequence takes full graphs from every step."""
-    return FEWER_GRAPHS if _is_slow_vllm(case, explained) else None
-
-
-FEWER_GRAPHS = Finding(
-    "cuda_graphs",
-    "CUDA graphs fall from FULL to PIECEWISE",
-    "Where the attention backend cannot capture verify blocks of several tokens, vLLM gives up full "
-    "graphs: the CPU launches each layer's attention at every step (vllm#44492, vllm#52218)",
-    "medium",
-    "grep -i cudagraph BASELINE.log CANDIDATE.log",
-    "Look for FULL in the baseline and PIECEWISE in the candidate; PIECEWISE in both rules it out, as "
-    "with Triton MLA before vllm#42885.",
-)
-
-
-def mla_prefill(case: Case, explained: Sequence[Explained]) -> Finding | None:
-    """A backend of latent attention that decodes one token per sequence verifies blocks as prefills."""
-    if not case.is_modelled or not _is_slow_vllm(case, explained):
-        return None
-    attention = case.modelled.geometry.attention
-    if not isinstance(attention, Latent):
-        return None
-    at_context = _expansion_s(case, attention, case.context_tokens)
-    known = (
-        f": about {at_context * 1e3:.1f} ms at {case.context_tokens:,.0f} tokens of context"
-        if case.context_tokens
-        else f": about {_expansion_s(case, attention, 1000) * 1e3:.2f} ms for every 1,000 tokens of context"
-    )
-    return Finding(
-        "mla_prefill",
-        "Verify blocks take the MLA prefill path",
-        "Triton MLA decodes one token per sequence; a block of several takes the prefill path, which "
-        f"expands the whole cache of the sequence anew (vllm#52218){known} in arithmetic alone",
-        "medium",
-        "grep -iE 'mla|attention backend' CANDIDATE.log",
-        "Look for Triton MLA, and whether the slowdown grows with context.",
-        (0.0, at_context) if case.context_tokens else None,
-    )
 
 
 def drafter_time(case: Case, explained: Sequence[Explained]) -> Finding | None:
@@ -187,7 +115,7 @@ def drafter_time(case: Case, explained: Sequence[Explained]) -> Finding | None:
         f"{low * 1e3:.1f} to {high * 1e3:.1f} ms of a step that drafts {case.k} tokens, "
         f"{cost.step_s.high * 1e3:.1f} ms at most of one that drafts none ({cost.source})",
         "low" if is_lookup(case.method) else "medium",
-        "breakeven measure --url URL",
+        "breakeven measure --url <url>",
         "Measure the candidate with a window of 1: what goes with the window is the drafter's or the "
         "verification's.",
         (low, high),
@@ -216,7 +144,7 @@ def only_longest(k: int, longest: int, min_left_out: bool) -> Finding:
         f"Only matches of exactly {longest} tokens are looked up",
         f"{how}. It explains a low draft share, and so a small gain; it costs no time by itself",
         "medium",
-        f"breakeven replay BASELINE_RUN --drafter vllm-ngram --k {k} --min-n {min(2, longest - 1)} "
+        f"breakeven replay <baseline-run> --drafter vllm-ngram --k {k} --min-n {min(2, longest - 1)} "
         f"--max-n {longest}",
         "See whether more steps draft, and enough of it is accepted.",
     )
@@ -236,7 +164,7 @@ def steps_unlike(case: Case, explained: Sequence[Explained]) -> Finding | None:
         f"{apart_s * 1e3:.1f} ms longer than {fast.name} without speculation{_context_for(case, apart_s)}. "
         "Prefill within the time, tokens counted otherwise, or a busy machine would do it",
         "medium",
-        "breakeven measure --url URL --prompts PROMPTS",
+        "breakeven measure --url <url> --prompts <prompts>",
         "See whether plain steps are alike when tokens are those of usage and prefill is left out.",
     )
 
@@ -308,10 +236,10 @@ def _context_for(case: Case, seconds: float) -> str:
 def _what_pays(case: Case) -> tuple[str, str]:
     """Command and check that tell which window would do better, or what a trained head must reach."""
     if is_lookup(case.method):
-        return "breakeven replay BASELINE_RUN --sweep", "See which window or n-gram is accepted more often."
+        return "breakeven replay <baseline-run> --sweep", "See which window or n-gram is accepted more often."
     check = "See which window needs no more acceptance than the head has."
     if case.measured is not None:
-        return "breakeven forecast BASELINE_RUN --calibration FOLDER", check
+        return "breakeven forecast <baseline-run> --calibration <calibration>", check
     name, device = case.model, case.modelled.hardware.name
     return f"breakeven forecast --model {name} --hardware {device} --tp {case.tp}", check
 
@@ -323,26 +251,3 @@ def _paying_rates(low: float, high: float) -> str:
     if high > 1:
         return f"at best from an acceptance rate of {share(low)}, at worst at none"
     return f"from an acceptance rate of {share(low)} to {share(high)}"
-
-
-def _is_slow_vllm(case: Case, explained: Sequence[Explained]) -> bool:
-    """Whether it is vLLM, and some steps took longer, by the middle of what is possible, than explained."""
-    return case.engine == "vllm" and any(sum(one.unexplained_s) > 0 for one in explained)
-
-
-def _version(case: Case) -> tuple[int, int] | None:
-    parts = (case.engine_version or "").removeprefix("v").split(".")
-    if len(parts) < 2 or not (parts[0].isdigit() and parts[1].isdigit()):
-        return None
-    return int(parts[0]), int(parts[1])
-
-
-def _expansion_s(case: Case, attention: Latent, context: float) -> float:
-    """Arithmetic that makes keys and values of all heads out of a cached latent, in every layer.
-
-    2 · context · kv_rank · heads · (nope_dim + v_dim) operations, as the weights of kv_b_proj.
-    """
-    flops = 2 * context * attention.kv_rank * attention.heads * (attention.nope_dim + attention.v_dim)
-    model = case.modelled
-    peak = (model.hardware.bf16_tflops or 0) * 1e12 * model.efficiency.arithmetic
-    return case.sequences * model.geometry.layers * flops / (case.tp * peak)

@@ -66,7 +66,7 @@ def weights_over_the_link(case: Case, slower: Sequence[Explained]) -> Finding | 
         f"cross, {size(round(geometry.all_reduce_bytes(1)))} per token in each of "
         f"{geometry.all_reduce_calls()} calls",
         "high",
-        "grep -i offload CANDIDATE.log",
+        "grep -i offload <candidate-log>",
         "See that no weights are named.",
     )
 
@@ -86,7 +86,7 @@ def low_acceptance(case: Case, slower: Sequence[Explained]) -> Finding | None:
         f"A drafted step pays from an acceptance rate of {share(max(enough))} even where verifying costs the "
         f"most, and at least {share(min(low for low, _ in rates))} were accepted",
         "medium" if case.measured is None and any(map(is_within_error, slower)) else "high",
-        "breakeven measure --url URL",
+        "breakeven measure --url <url>",
         "Measure the candidate: the acceptance of each prompt is kept.",
     )
 
@@ -99,7 +99,7 @@ def _measured_bound(case: Case, drafted: float) -> tuple[str, str]:
     if case.measured is not None:
         return "", "The curve of the calibration is an upper bound for experts."
     step = f"Its step with {1 + drafted:g} sequences"
-    return "breakeven calibrate URL", f"{step} is an upper bound of one that verifies {drafted:g} tokens."
+    return "breakeven calibrate <url>", f"{step} is an upper bound of one that verifies {drafted:g} tokens."
 
 
 def _most_s(case: Case, one: Explained) -> float:

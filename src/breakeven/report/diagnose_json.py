@@ -151,13 +151,21 @@ def _log(log: LogSummary | None) -> dict[str, Any] | None:
         return None
     times = {name: period.at if period else None for name, period in (("from", log.first), ("to", log.last))}
     return {
-        **_with_reasons({"engine": log.engine, **times}, "no line says it"),
+        **_with_reasons({"engine": log.engine, **times, "death": _death(log)}, "no line says it"),
         "format": log.format,
         "lines": log.lines,
         "periods": log.periods,
         "resets": log.resets,
         "events": {name: {"lines": lines, "first": first} for name, (lines, first) in log.events.items()},
     }
+
+
+def _death(log: LogSummary) -> dict[str, Any] | None:
+    """Without the lines around it."""
+    if log.death is None:
+        return None
+    told = {name: value for name, value in asdict(log.death).items() if name != "lines"}
+    return _with_reasons(told, "no line gives a time")
 
 
 def _with_reasons(values: dict[str, Any], why: str) -> dict[str, Any]:

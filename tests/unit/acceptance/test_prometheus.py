@@ -10,6 +10,7 @@ from breakeven.acceptance.exposition import MAX_LINE, MAX_RANKS
 from breakeven.acceptance.load import Load
 from breakeven.acceptance.page import Page
 from breakeven.acceptance.pages.ranks import CANNOT_BE, TOO_MANY
+from breakeven.acceptance.pages.tensorrt import DOUBTED, UNCOUNTED
 from breakeven.acceptance.prometheus import SOURCES, between, is_reset, read_page, started
 from breakeven.acceptance.stated import stated
 from tests.unit.acceptance.pages import GOLDEN, golden, page, text_of, vllm
@@ -182,6 +183,47 @@ def test_the_two_totals_of_tensorrt_are_not_held_against_each_other():
     text = "".join(line + "\n" for line in text_of("trtllm").split("\n") if "token_position" not in line)
     before, after = read_page(text), golden("trtllm")
     assert not is_reset(before, after) and between(before, after) is None
+
+
+CONTRADICTIONS = {
+    "more accepted than drafted at a position": ("accepted_tokens", 2, 31),
+    "more accepted at a later position": ("accepted_tokens", 1, 28),
+    "more drafted at a later position": ("drafted_tokens", 1, 31),
+    "accepted beyond the last position": ("accepted_tokens", 3, 1),
+    "no count": ("drafted_tokens", 0, "NaN"),
+}
+
+
+def trtllm(name: str, place: int, value: object) -> str:
+    """Its page with another value at a position."""
+    line = f'trtllm_spec_decode_{name}_total{{engine_type="pytorch",model_name="m",token_position="{place}"}}'
+    kept = [each for each in text_of("trtllm").split("\n") if not each.startswith(line)]
+    return "\n".join((*kept, f"{line} {value}", ""))
+
+
+@pytest.mark.parametrize("what", CONTRADICTIONS)
+def test_tensorrt_positions_that_contradict_themselves_give_way_to_iterations(what):
+    found = read_page(trtllm(*CONTRADICTIONS[what]))
+    assert (found.spec.drafts, found.spec.drafted_tokens, found.spec.accepted_tokens) == (None, 95, 61)
+    assert list(found.by_rank) == ["iterations"]
+    assert found.notes == (DOUBTED.format(kind="finished requests"),)
+    good = golden("trtllm")
+    assert good.notes == () and between(good, found) is between(found, good) is None
+    assert not is_reset(good, found)
+
+
+def test_a_page_of_tensorrt_of_which_nothing_can_be_counts_nothing_and_is_not_off():
+    text = trtllm("accepted_tokens", 2, 31).replace("num_accepted_tokens_total", "x_total")
+    text += 'trtllm_spec_decode_num_accepted_tokens_total{engine_type="pytorch",model_name="m"} 96\n'
+    found = read_page(text)
+    assert found.spec == UNCOUNTED and found.by_rank == {}
+    assert len(found.notes) == 2 and between(found, found) is None and not is_reset(golden("trtllm"), found)
+
+
+def test_a_prefix_cache_that_finds_more_than_was_looked_up_has_no_rate():
+    text = text_of("trtllm").replace("cached_tokens_total", "x_total")
+    text += 'trtllm_prompt_cached_tokens_total{engine_type="pytorch",model_name="m"} 401\n'
+    assert read_page(text).load.prefix_hit_rate is None and golden("trtllm").load.prefix_hit_rate == 0.25
 
 
 def test_tensorrt_iterations_are_no_totals():

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from breakeven.acceptance.counters import SpecCounters
 from breakeven.acceptance.load import Load
 from breakeven.acceptance.logs.lines import EVENTS
-from breakeven.acceptance.logs.summary import LogStatus, LogSummary
+from breakeven.acceptance.logs.summary import LogDeath, LogStatus, LogSummary
 from breakeven.diagnose.causes import CAUSES
 from breakeven.diagnose.evidence import Drafting, Evidence, Replies, Traffic
 from tests.unit.diagnose.test_causes import evidences as priced_evidences
@@ -43,6 +43,16 @@ windows = st.none() | st.builds(Traffic, loads, COUNT, COUNT, SECONDS)
 statuses = st.none() | st.builds(
     LogStatus, st.just(4), most_waiting=COUNT, most_kv_usage=SHARE, prefix_hit_rate=SHARE
 )
+times = st.none() | st.just("11-29 11:18:30")
+deaths = st.none() | st.builds(
+    LogDeath,
+    times=st.integers(1, 3),
+    line=st.sampled_from(["EngineCore encountered a fatal error.", "", "x.service: Main process exited"]),
+    at=times,
+    seen=times,
+    lines=st.lists(st.sampled_from(["ValueError: odd.", "CUDA error", "Killed", "a line"])).map(tuple),
+    goes_on=st.booleans(),
+)
 told = st.dictionaries(st.sampled_from(list(EVENTS)), st.tuples(st.integers(1, 9), st.just("a line" * 40)))
 
 
@@ -61,6 +71,7 @@ def logs(draw: st.DrawFn) -> LogSummary | None:
         events=draw(told),
         resets=draw(st.integers(0, 3)),
         status=draw(statuses),
+        death=draw(deaths),
     )
 
 

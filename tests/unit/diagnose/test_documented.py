@@ -12,7 +12,8 @@ MANUAL = (PACKAGE.parents[1] / "docs" / "diagnose.md").read_text("utf-8")
 
 def ids() -> Iterator[str]:
     """First arguments of Finding(…), as they are written."""
-    for path in (*(PACKAGE / "diagnose" / "causes").glob("*.py"), PACKAGE / "explain" / "causes.py"):
+    explained = (PACKAGE / "explain").glob("*causes.py")
+    for path in (*(PACKAGE / "diagnose" / "causes").glob("*.py"), *explained):
         for node in ast.walk(ast.parse(path.read_text("utf-8"))):
             is_finding = isinstance(node, ast.Call) and getattr(node.func, "id", "") == "Finding"
             if is_finding and node.args and isinstance(node.args[0], ast.Constant):

@@ -130,7 +130,7 @@ def test_without_a_cost_or_a_log_what_to_check_is_said() -> None:
     evidence = uncosted(0.6, good, drafting=Drafting("mtp", 1))
     for cause in (cuda_graphs, attention_backend):
         found = cause(evidence)
-        assert found and found.confidence == "low" and "BASELINE.log CANDIDATE.log" in found.next_command
+        assert found and found.confidence == "low" and "<baseline-log> <candidate-log>" in found.next_command
     assert cuda_graphs(uncosted(0.6, good, engine="sglang")) is None
     assert cuda_graphs(uncosted(1.6, good)) is None
 

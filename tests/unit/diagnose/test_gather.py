@@ -14,7 +14,7 @@ from breakeven.acceptance.prometheus import read_page
 from breakeven.acceptance.stated import Stated
 from breakeven.diagnose.batch import context_of
 from breakeven.diagnose.evidence import GIVEN, Drafting, Replies
-from breakeven.diagnose.gather import ANEW, LONGER, NOT_ON_PAGE, NOW, OFF_ON_VLLM, counted, gather
+from breakeven.diagnose.gather import ANEW, LONGER, NOT_ON_PAGE, NOW, OFF_ON_VLLM, SHARED, counted, gather
 from breakeven.diagnose.inferred import inferred, window_of
 from breakeven.diagnose.readings import Look, Readings
 from breakeven.diagnose.told import Told
@@ -215,10 +215,27 @@ def test_steps_that_a_page_counts_stand(run: Run):
     assert made.counters == page
 
 
-def test_steps_are_unknown_where_others_asked_too(run: Run):
+def shared(run: Run) -> Run:
+    """The same, of a time in which others asked too."""
+    return Run(run.path, replace(run.meta, warnings=(f"{FOREIGN}: it finished 600 output tokens",)))
+
+
+def test_what_a_page_counted_of_others_too_is_left_out_and_that_is_said(run: Run):
     alone = counted_by_page(run, output_tokens=600)
-    shared = Run(alone.path, replace(alone.meta, warnings=(f"{FOREIGN}: it finished 600 output tokens",)))
-    assert gather(Readings(candidate=shared)).counters == PAGE
+    made = gather(Readings(candidate=shared(alone)))
+    assert made.counters is None and all(one.value is None for one in made.stated)
+    assert SHARED in made.notes and made.traffic is not None
+    with_log = gather(Readings(candidate=shared(alone), log=logged()))
+    assert with_log.counters is not None and with_log.counters.source == "vLLM log"
+    assert SHARED not in gather(Readings(candidate=alone)).notes
+
+
+def test_counts_of_the_replies_stand_whoever_asked_beside_them(run: Run):
+    alone = Run(run.path, replace(run.meta, counters=PAGE))
+    assert [one.source for one in gather(Readings(candidate=alone)).other_sources] == [PAGE.source]
+    made = gather(Readings(candidate=shared(alone)))
+    assert made.counters is not None and made.counters.source == OWN.source
+    assert made.other_sources == () and SHARED in made.notes
 
 
 def test_steps_are_unknown_where_the_page_counts_no_tokens(run: Run):

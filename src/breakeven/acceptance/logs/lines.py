@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from breakeven.acceptance.logs import llamacpp, sglang, tensorrt, vllm
+from breakeven.acceptance.logs.text import without_quotes
 
 EVENTS = {
     "preemption": "requests put back to wait, for want of KV cache",
@@ -23,12 +24,17 @@ EVENTS = {
     "attention_backend": "the attention backend",
     "speculation_off": "speculation turned off, for a batch or for good",
     "restart": "the server started anew",
+    "died": "the server died while it served",
     "nan": "values that are no numbers, or output called garbage",
 }
 """By name, what such a line tells."""
 LATE = {"compile": "late_compile", "graph_capture": "late_graph_capture"}
 """What an event is called once a request has been served."""
 SERVING = "serving"
+STOPPED, DIED, DIED_OUTRIGHT = "stopped", "died", "died outright"
+"""Somebody stops the server; it dies, as its logger says; it dies, as systemd or a bare line says."""
+UNQUOTED = frozenset({*EVENTS, STOPPED, DIED_OUTRIGHT})
+"""Told only outside of what a line quotes."""
 STARTS = ("vllm", "sglang", "llama.cpp", "tensorrt-llm", "tgi")
 """Engines whose starts are known. A line that stands near the beginning of one is named after the engine."""
 
@@ -38,9 +44,16 @@ class Telling:
     """Lines that hold one of `markers`, and match."""
 
     name: str
-    """An event, SERVING, one of STARTS, or of COUNTS."""
+    """An event, SERVING, STOPPED, DIED_OUTRIGHT, one of STARTS, or what an engine's counts are called."""
     pattern: re.Pattern[str]
     markers: tuple[bytes, ...]
+
+    def search(self, text: str) -> re.Match[str] | None:
+        """Where the line tells it; of an event, outside of what the line quotes."""
+        if self.name not in UNQUOTED:
+            return self.pattern.search(text)
+        found = self.pattern.search(without_quotes(text))
+        return found and self.pattern.search(text, found.start())
 
 
 def _lines(name: str, pattern: str | re.Pattern[str], *markers: bytes) -> Telling:
@@ -64,8 +77,36 @@ TABLE = (
     _lines("tgi", r"text_generation_launcher\S*: Args \{", b"text_generation_launcher: Args"),
     _lines(SERVING,
            r"Application startup complete|fired up and ready|listening on|all slots are idle"
-           r"|text_generation_router\S*: .*Connected$",
-           b"startup complete", b": Connected", b"fired up and ready", b" listening on", b"slots are idle"),
+           r"|launch_slot_\w*: id|text_generation_router\S*: .*Connected$",
+           b"startup complete", b": Connected", b"fired up and ready", b" listening on", b"slots are idle",
+           b"launch_slot_"),
+    _lines(STOPPED,
+           r"signal=SIG(?:TERM|INT)|[Rr]eceived (?:signal )?SIG(?:TERM|INT)|SIG(?:TERM|INT) received"
+           r"|KeyboardInterrupt|\bINFO: +Shutting down$|cleaning up before exit|Gracefully exiting"
+           r"|(?:systemd\[\d+\]: |^)Stopping \S.{0,200}(?:\.\.\.|…)$"
+           r"|[Mm]ain process exited, code=\w+, status=(?:15/TERM|2/INT|130|143)",
+           b"SIGTERM", b"SIGINT", b"KeyboardInterrupt", b"Shutting down", b"cleaning up before",
+           b"racefully exiting", b"Stopping ", b"ain process exited"),
+    _lines(DIED,
+           r"EngineCore (?:encountered a fatal error|hit an exception)|\w*EngineDeadError: "
+           r"|engine core exited unexpectedly|(?:[Ee]ngine core|Worker) proc \S{1,80} died unexpectedly"
+           r"|[Gg]ot fatal signal from worker|Scheduler hit an exception: |Watchdog timeout \("
+           r"|[Rr]eceived sigquit from a child|SIGQUIT received|Shard \d+ crashed"
+           r"|Executor loop crashed|Hang detected on rank"
+           r"|CUDA error: (?:an illegal (?:memory access|instruction)|device-side assert|misaligned address"
+           r"|unspecified launch failure)",
+           b"encountered a fatal", b"hit an exception", b"EngineDeadError", b"unexpectedly",
+           b"fatal signal from", b"Watchdog timeout", b"sigquit from", b"SIGQUIT", b" crashed",
+           b"Hang detected", b"CUDA error"),
+    _lines(DIED_OUTRIGHT,
+           r"\.(?:service|scope): (?:[Mm]ain process exited, code=(?:killed|dumped|exited), status=(?!0)"
+           r"|A process of this unit has been killed by the OOM killer)"
+           r"|\.(?:cuh?|cpp|c|m|h):\d{1,6}: (?:GGML_ASSERT\(|(?:CUDA|ROCm) error)"
+           r"|terminate called (?:after throwing|without an active)"
+           r"|Fatal Python error: (?:Aborted|Segmentation fault|Bus error|Illegal instruction)"
+           r"|(?:Segmentation fault|Aborted|Bus error|Illegal instruction) +\(core dumped\)",
+           b"ain process exited", b"killed by the OOM", b"GGML_ASSERT", b"CUDA error", b"ROCm error",
+           b"terminate called", b"Fatal Python error", b"(core dumped)"),
     _lines("preemption", r"is preempted by|Retract requests|Preemptions: [1-9]",
            b"preempted by", b"Retract requests", b"Preemptions: "),
     _lines("kv_cache_full",
@@ -109,8 +150,12 @@ TABLE = (
 )  # fmt: skip
 """The first that a line matches counts."""
 
-ANYWHERE = frozenset({LLAMACPP_REQUEST, TENSORRT_COUNTS, SERVING, "llama.cpp", "graph_capture"})
+ANYWHERE = frozenset(
+    {LLAMACPP_REQUEST, TENSORRT_COUNTS, SERVING, STOPPED, DIED_OUTRIGHT, "llama.cpp", "graph_capture"}
+)
 """What engines also tell in lines without their logger's prefix."""
+PROOF = re.compile(r"encountered a fatal error")
+"""In a line that tells of a death: a start that fails is told in other words."""
 SPECULATES = re.compile(r"speculative_config=(?!None)\S")
 """In a line of vLLM's start: with speculation."""
 WARMED_UP = "fired up and ready"

@@ -7,16 +7,20 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from breakeven.acceptance.counters import SpecCounters
 from breakeven.acceptance.logs import llamacpp, sglang, tensorrt, vllm
+from breakeven.acceptance.logs.deaths import Deaths
 from breakeven.acceptance.logs.lines import (
     ANYWHERE,
-    EVENTS,
+    DIED,
+    DIED_OUTRIGHT,
     LATE,
     LLAMACPP_REQUEST,
+    PROOF,
     REQUEST,
     SERVING,
     SGLANG_BATCH,
     SPECULATES,
     STARTS,
+    STOPPED,
     TENSORRT_COUNTS,
     VLLM_COUNTS,
     VLLM_STATE,
@@ -37,7 +41,6 @@ from breakeven.acceptance.logs.text import (
     kept,
     message,
     time_of,
-    without_quotes,
 )
 
 EVENT_LENGTH = 300
@@ -69,10 +72,13 @@ class _Reader:
         self._lines = self._resets = self._contradictory = 0
         self._events: dict[str, tuple[int, str]] = {}
         self._start = Start()
+        self._deaths = Deaths()
         self._served = self._speculates = self._shows_start = self._is_cut = False
         self._has_logger = False
         """Whether lines have the prefix of a logger: one without is then not the engine's."""
         self._place = 0
+        self._at: str | None = None
+        """The last time that a line gave."""
         self._notes: dict[str, str] = {}
         self._takes = {
             SGLANG_BATCH: self._sglang,
@@ -81,6 +87,8 @@ class _Reader:
             VLLM_STATE: self._vllm_state,
             TENSORRT_COUNTS: self._tensorrt,
             SERVING: self._serving,
+            STOPPED: self._stopped,
+            **dict.fromkeys((DIED, DIED_OUTRIGHT), self._died),
             **dict.fromkeys(STARTS, self._begin),
         }
 
@@ -91,6 +99,7 @@ class _Reader:
         block = block.replace(b"\r", b"\n")
         lines = block.split(b"\n")
         self._start.begin(lines)
+        self._deaths.begin(lines)
         request = -1 if self._served else _request_in(lines, 0)
         for place, tellings in marked(block):
             if 0 <= request < place:
@@ -102,6 +111,7 @@ class _Reader:
         if request >= 0:
             self._serve(request)
         self._start.end()
+        self._deaths.end()
 
     def summary(self) -> LogSummary:
         """What all of it came to."""
@@ -127,6 +137,7 @@ class _Reader:
             status=status,
             drafters=self._llamacpp.drafters,
             window=self._totals.window if self._totals else tally.window,
+            death=self._deaths.last(),
         )
 
     def _read(self, raw: bytes, tellings: Sequence[Telling]) -> None:
@@ -139,9 +150,11 @@ class _Reader:
         for telling in tellings:
             if self._has_logger and not logged and telling.name not in ANYWHERE:
                 continue
-            if found := _search(telling, text):
+            if found := telling.search(text):
                 at = time_of(text[: found.start()]) or time
-                if self._takes.get(telling.name, self._note)(telling.name, found, at):
+                is_all = self._takes.get(telling.name, self._note)(telling.name, found, at)
+                self._at = at or self._at
+                if is_all:
                     return
 
     def _vllm(self, _: str, found: re.Match[str], at: str | None) -> bool:
@@ -223,6 +236,7 @@ class _Reader:
     def _begin(self, engine: str, found: re.Match[str], at: str | None) -> bool:
         """A line of a start; of a new one, if the server has served before."""
         self._engine = engine
+        self._deaths.restart(self._place)
         self._speculates = self._speculates or SPECULATES.search(found.string) is not None
         self._shows_start = self._shows_start or not self._tally.periods or not self._start.is_open
         if self._start.is_open:
@@ -235,6 +249,18 @@ class _Reader:
         self._llamacpp.restart()
         self._start.open(self._place)
         return True
+
+    def _stopped(self, _: str, found: re.Match[str], at: str | None) -> bool:
+        self._deaths.stop()
+        return True
+
+    def _died(self, _: str, found: re.Match[str], at: str | None) -> bool:
+        """Where it had served: of a start that fails, its lines tell."""
+        if PROOF.search(found.string):
+            self._serve(self._place)
+        if not self._start.is_open and self._deaths.note(found.string, at, self._at, self._place):
+            self._note(DIED, found, at)
+        return False
 
     def _note(self, name: str, found: re.Match[str], at: str | None) -> bool:
         """Counts an event."""
@@ -258,14 +284,6 @@ class _Reader:
             yield UNDRAFTED.format(without=times - periods, all=times)
         if self._contradictory:
             yield CONTRADICTORY.format(n=self._contradictory)
-
-
-def _search(telling: Telling, text: str) -> re.Match[str] | None:
-    """Where the line tells it; of an event, outside of what the line quotes."""
-    if telling.name not in EVENTS:
-        return telling.pattern.search(text)
-    found = telling.pattern.search(without_quotes(text))
-    return found and telling.pattern.search(text, found.start())
 
 
 def _request_in(lines: list[bytes], begin: int) -> int:

@@ -40,6 +40,24 @@ class LogStatus:
 
 
 @dataclass(frozen=True, slots=True)
+class LogDeath:
+    """The last time that the server died while it served. Of a start that failed, `facts` tell."""
+
+    times: int
+    """How many lives of the server ended so, within the log."""
+    line: str
+    """The first that tells of it, made safe to print."""
+    at: str | None
+    """Its time as it gives it, …"""
+    seen: str | None
+    """… and the last time before it that a line gives."""
+    lines: tuple[str, ...]
+    """Those around it, plain text: the reason is in them, where the log has it."""
+    goes_on: bool
+    """Whether the server started anew after it."""
+
+
+@dataclass(frozen=True, slots=True)
 class LogSummary:
     """Sums over all periods."""
 
@@ -74,3 +92,5 @@ class LogSummary:
     """As llama.cpp's lines name them, such as draft-eagle3; the one that drafted most tokens is first."""
     window: int | None = None
     """Tokens of each draft, where the lines say it (vLLM V0), or it follows from what they print (SGLang)."""
+    death: LogDeath | None = None
+    """None where no server died while it served, as far as the log tells."""

@@ -9,6 +9,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import pairwise
+from operator import ge
 from typing import Any
 
 import orjson
@@ -29,6 +31,9 @@ NOTE = (
     "the /metrics of trtllm-serve is of single iterations and forgets them as it is read: totals are at "
     f"{TOTALS_AT}, where the server was started with return_perf_metrics: true"
 )
+UNCOUNTED = SpecCounters(source=SOURCE)
+"""Of a page that speaks of speculation, and holds no counts of it that can be."""
+DOUBTED = "its totals of {kind} contradict themselves, or are no counts (NaN, below 0), and are left out"
 
 _DRAFTED, _ACCEPTED = "trtllm_spec_decode_num_draft_tokens", "trtllm_spec_decode_num_accepted_tokens"
 _DRAFTED_AT, _ACCEPTED_AT = "trtllm_spec_decode_drafted_tokens", "trtllm_spec_decode_accepted_tokens"
@@ -61,33 +66,44 @@ def read(samples: Samples) -> Page:
     """The page whose lines under NAMES these are.
 
     The two kinds of totals count the same drafts, at other times: one is used, and by its name is never held
-    against the other.
+    against the other. One that contradicts itself is left out.
     """
-    kinds = (("finished requests", _by_position(samples)), ("iterations", _over_iterations(samples)))
-    known = {kind: spec for kind, spec in kinds if spec is not None}
+    kinds = {"finished requests": _by_position(samples), "iterations": _over_iterations(samples)}
+    told = {kind: spec for kind, spec in kinds.items() if spec is not None}
+    known = {kind: spec for kind, spec in told.items() if spec != UNCOUNTED}
     counted = dict(list(known.items())[:1])
     load = load_of(samples, _LOAD, _RUNNING, _WAITING, (_USAGE,))
     lengths = [length if (length or 0) >= 1 else None for length in gauges(samples, _LENGTH).values()]
-    return Page(ENGINE, next(iter(counted.values()), None), load, _reported(lengths), by_rank=counted)
+    return Page(
+        ENGINE,
+        next(iter((counted or told).values()), None),
+        load,
+        _reported(lengths),
+        notes=tuple(DOUBTED.format(kind=kind) for kind in told if kind not in known),
+        by_rank=counted,
+    )
 
 
 def _by_position(samples: Samples) -> SpecCounters | None:
-    """Drafts are the drafts to the first position."""
-    drafted = _spread(samples, _DRAFTED_AT)
-    if not drafted:
+    """Drafts are the drafts to the first position; None where the page has no such totals."""
+    drafted, accepted = _spread(samples, _DRAFTED_AT), _spread(samples, _ACCEPTED_AT)
+    if drafted == ():
         return None
-    accepted = _spread(samples, _ACCEPTED_AT)
-    if accepted is None:
-        return None
-    return possible(
-        SpecCounters(
-            drafts=drafted[0],
-            drafted_tokens=sum(drafted),
-            accepted_tokens=sum(accepted),
-            accepted_per_position=accepted + (0,) * (len(drafted) - len(accepted)),
-            source=SOURCE,
-        )
+    if drafted is None or accepted is None or not _can_be(drafted, accepted):
+        return UNCOUNTED
+    return SpecCounters(
+        drafts=drafted[0],
+        drafted_tokens=sum(drafted),
+        accepted_tokens=sum(accepted),
+        accepted_per_position=accepted + (0,) * (len(drafted) - len(accepted)),
+        source=SOURCE,
     )
+
+
+def _can_be(drafted: tuple[int, ...], accepted: tuple[int, ...]) -> bool:
+    """Whether no draft got to a position without the one before, and none was accepted beyond its own end."""
+    falls = all(a >= b for each in (drafted, accepted) for a, b in pairwise(each))
+    return falls and len(accepted) <= len(drafted) and all(map(ge, drafted, accepted))
 
 
 def _spread(samples: Samples, name: str) -> tuple[int, ...] | None:
@@ -104,13 +120,12 @@ def _spread(samples: Samples, name: str) -> tuple[int, ...] | None:
 
 
 def _over_iterations(samples: Samples) -> SpecCounters | None:
+    """None where the page has no such totals."""
     if not counters(samples, _DRAFTED):
         return None
-    return possible(
-        SpecCounters(
-            drafted_tokens=total(samples, _DRAFTED), accepted_tokens=total(samples, _ACCEPTED), source=SOURCE
-        )
-    )
+    drafted, accepted = total(samples, _DRAFTED), total(samples, _ACCEPTED)
+    counted = SpecCounters(drafted_tokens=drafted, accepted_tokens=accepted, source=SOURCE)
+    return possible(counted) or UNCOUNTED
 
 
 def _reported(lengths: list[float | None]) -> tuple[Stated, ...]:

@@ -58,7 +58,7 @@ def _dear_by_cost(evidence: Evidence, price: Price) -> Finding | None:
         f"{where}; {shares(rate.low, rate.high)} were accepted"
         + (", and no shorter window pays" if rates else ""),
         "high" if sure else "medium",
-        "breakeven replay BASELINE_RUN --sweep",
+        "breakeven replay <baseline-run> --sweep",
         "See whether another drafter or n range is accepted more often; else serve without speculation.",
     )
 
@@ -78,7 +78,7 @@ def _gain_below_cost(evidence: Evidence) -> Finding | None:
         f"{between(emitted.low, emitted.high)} tokens, with {shares(rate.low, rate.high)} of drafted ones "
         f"accepted{_needed_words(evidence, steps)}. Whether by verifying or by something flat is not known",
         "low",
-        "breakeven calibrate URL",
+        "breakeven calibrate <url>",
         "Give its file as --calibration: it tells what of a step is verifying.",
     )
 

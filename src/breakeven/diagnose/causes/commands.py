@@ -15,8 +15,8 @@ def restart_with(
     if is_head(drafting.method):
         words = [("--k", k)]
     given = " ".join(f"{name} {value}" for name, value in words if value is not None)
-    head = " --draft HEAD" if is_head(drafting.method) and "mtp" not in drafting.method else ""
+    head = " --draft <head>" if is_head(drafting.method) and "mtp" not in drafting.method else ""
     return (
-        f"breakeven engine {evidence.engine or 'ENGINE'} --method {drafting.method} {given}{head}",
+        f"breakeven engine {evidence.engine or '<engine>'} --method {drafting.method} {given}{head}",
         "It prints the flags; restart with them, and measure the same prompts again.",
     )

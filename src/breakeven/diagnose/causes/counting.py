@@ -38,7 +38,7 @@ def counters_reset(evidence: Evidence) -> Finding | None:
         if between_readings
         else f"The log begins anew {times}: its sums are of servers that may have been set differently",
         "high" if between_readings else "low",
-        "journalctl -u UNIT --since -1h",
+        "journalctl -u <unit> --since -1h",
         "See what ended the server, and measure again within one life of it.",
     )
 
@@ -59,7 +59,7 @@ def sources_disagree(evidence: Evidence) -> Finding | None:
         "(warm-up, other users, replies that broke off); one that has less lacks a rank, or a period not yet "
         "written",
         "medium" if rates else "low",
-        "breakeven measure --url URL --prompts PROMPTS",
+        "breakeven measure --url <url> --prompts <prompts>",
         "See whether they agree while nobody else asks. Counts in the replies themselves are to be believed.",
     )
 
@@ -105,7 +105,7 @@ def few_drafts(evidence: Evidence) -> Finding | None:
         f"{'' if counters.drafts else 'About '}{count(drafts, 'draft')}{accepted}: so few tell a share to "
         f"within {98 / math.sqrt(drafts):.0f} percentage points at worst, and nothing is concluded from it",
         "low" if (counters.steps or 0) >= ENOUGH_STEPS else "medium",
-        "breakeven measure --url URL --prompts PROMPTS --repeats 10",
+        "breakeven measure --url <url> --prompts <prompts> --repeats 10",
         f"See the acceptance once {LEAST_DRAFTS} drafts were made. At a temperature of 0 take more prompts: "
         "repeats draft alike.",
     )

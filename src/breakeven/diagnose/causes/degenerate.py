@@ -30,7 +30,7 @@ def looping_output(evidence: Evidence) -> Finding | None:
         "Replies that loop inflate acceptance",
         f"{loops}. A drafter guesses every token of a loop. {_where(evidence, [name for name, *_ in found])}",
         "high" if max(part for *_, part in found) >= MANY_LOOPS_DRAFTED else "medium",
-        "breakeven measure --url URL --prompts PROMPTS --temperature 0.7",
+        "breakeven measure --url <url> --prompts <prompts> --temperature 0.7",
         "See what is accepted of replies that end by themselves. A template or a quantisation that does not "
         "fit the model makes it loop, too.",
     )
@@ -98,7 +98,7 @@ def nan_output(evidence: Evidence) -> Finding | None:
         "The server computes values that are no numbers",
         f"{sentence('; '.join(said))}. Such output is garbage, and its acceptance says nothing of real text",
         "medium",
-        "breakeven measure --url URL --prompts PROMPTS --max-tokens 64",
+        "breakeven measure --url <url> --prompts <prompts> --max-tokens 64",
         "Read a few replies. A quantisation or kernel that does not fit the device gives NaN, with "
         "speculation and without.",
     )

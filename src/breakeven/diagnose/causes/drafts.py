@@ -89,7 +89,7 @@ def drafted_less(evidence: Evidence) -> Finding | None:
         f"server drafted in {share(seen.estimate)}. What runs is not what was configured, or something keeps "
         "it from drafting",
         confidence,
-        "grep -iE 'speculative|spec_type|draft' CANDIDATE.log",
+        "grep -iE 'speculative|spec_type|draft' <candidate-log>",
         "See that method, window and n range are those given here, and whether a batch size, a sampling "
         "parameter or a grammar switches drafts off.",
     )
@@ -111,7 +111,7 @@ def accepted_less(evidence: Evidence) -> Finding | None:
         f"accepted {share(seen.estimate)}. Verifying keeps what greedy decoding would say: it drafts "
         "otherwise than configured, samples, or other requests are in its counts",
         confidence,
-        "breakeven measure --url URL --temperature 0",
+        "breakeven measure --url <url> --temperature 0",
         "Measure greedily, with nobody else on the server; then compare its counts with a replay of it.",
     )
 
@@ -219,5 +219,8 @@ def _lengths(one: Setting) -> str:
 
 def _range_command(evidence: Evidence, better: Setting | None) -> tuple[str, str]:
     if better is None:
-        return "breakeven replay BASELINE_RUN --sweep", "See which drafter or n range drafts more, and well."
+        return (
+            "breakeven replay <baseline-run> --sweep",
+            "See which drafter or n range drafts more, and well.",
+        )
     return restart_with(evidence, better.k, better.min_n, better.max_n)

@@ -15,8 +15,8 @@ from breakeven.diagnose.causes.left_over import most_left_s, suspicion
 from breakeven.diagnose.evidence import Evidence
 from breakeven.diagnose.ratios import GOOD, acceptance_rate
 from breakeven.engines.log import plain
-from breakeven.explain.causes import FEWER_GRAPHS, no_async_scheduling
 from breakeven.explain.records import Confidence, Finding
+from breakeven.explain.vllm_causes import FEWER_GRAPHS, no_async_scheduling
 from breakeven.units import milliseconds
 
 GRAPHS = ("NONE", "PIECEWISE", "FULL_DECODE_ONLY", "FULL", "FULL_AND_PIECEWISE")
@@ -38,7 +38,7 @@ BACKEND = Finding(
     "A step that verifies has several tokens of each sequence. A backend whose decode kernel takes one only "
     "sends them through its prefill path, or is replaced by another (vllm#44492, vllm#52218)",
     "low",
-    "grep -i 'attention backend' BASELINE.log CANDIDATE.log",
+    "grep -i 'attention backend' <baseline-log> <candidate-log>",
     "Compare the two; then measure the candidate with another --attention-backend.",
 )
 
@@ -140,7 +140,7 @@ def _runner_changed(evidence: Evidence) -> Finding | None:
         f"the baseline's log names vLLM's model runner {before}, the candidate's {now}: every step is "
         "prepared and launched by other code, drafted or not",
         "high",
-        f"VLLM_USE_V2_MODEL_RUNNER={int(now == 'V2')} vllm serve …",
+        f"VLLM_USE_V2_MODEL_RUNNER={int(now == 'V2')} vllm serve <arguments>",
         f"Measure the baseline again on {now}: what it loses by that is not of speculation.",
     )
 

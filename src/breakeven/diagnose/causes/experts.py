@@ -37,9 +37,15 @@ def expert_coverage(evidence: Evidence) -> Finding | None:
         f"Distinct experts explain {found.words} of a slower step",
         f"{found.source}: {found.sentence}",
         found,
-        "breakeven forecast BASELINE_RUN --model X --hardware Y --ks 1-8",
+        f"breakeven forecast <baseline-run> --ks 1-8 --model <model> --hardware <hardware>{_tp(evidence)}",
         "See which window wakes few enough experts for what is accepted.",
     )
+
+
+def _tp(evidence: Evidence) -> str:
+    """Over several devices, as an option."""
+    tp = evidence.case.tp if evidence.case is not None else 1
+    return f" --tp {tp}" if tp > 1 else ""
 
 
 def all_reduce(evidence: Evidence) -> Finding | None:
@@ -52,7 +58,7 @@ def all_reduce(evidence: Evidence) -> Finding | None:
         f"AllReduce explains {found.words} of a slower step",
         f"{found.source}: {found.sentence}",
         found,
-        "grep -iE 'custom_all_reduce|nccl|p2p' CANDIDATE.log",
+        "grep -iE 'custom_all_reduce|nccl|p2p' <candidate-log>",
         "See whether a custom AllReduce is switched off, or one is used that is slow at the larger size.",
     )
 

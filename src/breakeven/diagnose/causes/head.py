@@ -57,7 +57,7 @@ def weaker_head(evidence: Evidence) -> Finding | None:
         f"{least.model} with a window of {least.k} is {least.acceptance_length:g} ({least.workload}, "
         f"{least.source.split(',')[0]})",
         "low",
-        "breakeven measure --url URL --prompts default",
+        "breakeven measure --url <url> --prompts default",
         "See whether it depends on the prompts: text unlike the head's training data is accepted less.",
     )
 
@@ -75,19 +75,19 @@ def _checks(method: str) -> tuple[str, str]:
     """Command and check, by what each kind of drafter can get wrong."""
     if "mtp" in method:
         return (
-            "grep -iE 'mtp|nextn|not (initialized|found)|missing' CANDIDATE.log",
+            "grep -iE 'mtp|nextn|not (initialized|found)|missing' <candidate-log>",
             "See that the checkpoint has the MTP weights and that its quantisation does not spoil them; "
             "then that requests go through the chat template, and try --enforce-eager once, which rules out "
             "graphs that were captured wrongly.",
         )
     if _kind(method) == "draft model":
         return (
-            "diff TARGET/tokenizer.json DRAFT/tokenizer.json",
+            "diff <target>/tokenizer.json <draft>/tokenizer.json",
             "Both must have the same vocabulary and special tokens; then see that the draft model knows the "
             "target's chat template, and is of the same family and tuning.",
         )
     return (
-        "grep -iE 'layer_ids|aux_hidden|draft_vocab|architectures|quant|verifier' HEAD/config.json",
+        "grep -iE 'layer_ids|aux_hidden|draft_vocab|architectures|quant|verifier' <head>/config.json",
         "In this order: layer ids, which frameworks count from different places; the chat "
         "template of training and serving, raw completions included; the quantisation of the target, if the "
         "head was trained on another's states; the vocabulary map (d2t, t2d) of this very tokenizer.",

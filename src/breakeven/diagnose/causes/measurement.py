@@ -33,7 +33,7 @@ def client_limited(evidence: Evidence) -> Finding | None:
         "The client failed its self-check",
         f"{sentence('. '.join(failed))}. Times of such a run are not the server's",
         "high",
-        "breakeven measure --url URL --prompts PROMPTS --concurrency 1",
+        "breakeven measure --url <url> --prompts <prompts> --concurrency 1",
         "See whether the self-check passes; until it does, nothing is concluded from these speeds.",
     )
 
@@ -56,7 +56,7 @@ def truncated_reasoning(evidence: Evidence) -> Finding | None:
         "Replies end inside reasoning",
         f"At max_tokens, before any content: {said}{differ}. What is shown of them is of reasoning alone",
         "high" if apart or max(parts) >= MOSTLY_TRUNCATED else "medium",
-        f"breakeven measure --url URL --prompts PROMPTS --max-tokens {2 * asked or ENOUGH_TOKENS}",
+        f"breakeven measure --url <url> --prompts <prompts> --max-tokens {2 * asked or ENOUGH_TOKENS}",
         "See whether acceptance is another once there are answers: drafts copy from reasoning.",
     )
 

@@ -39,7 +39,7 @@ def kv_cache_pressure(evidence: Evidence) -> Finding | None:
         f"{sentence('; '.join(f'{side.name}: {said}' for side, said in found))}. A request that is preempted "
         "computes its cache anew, and those that wait leave the batch smaller",
         confidence,
-        "grep -iE 'preempt|KV cache size|maximum concurrency' BASELINE.log CANDIDATE.log",
+        "grep -iE 'preempt|KV cache size|maximum concurrency' <baseline-log> <candidate-log>",
         "See how much less cache speculation leaves. Fewer sequences at once, a shorter context or a smaller "
         "window keep within it.",
     )
@@ -114,7 +114,7 @@ def fewer_prefix_hits(evidence: Evidence) -> Finding | None:
         f"{source} tell. The others are computed: time to first token shows it, and TPOT where prefills "
         "share steps with decoding",
         "low" if source == LOGS else "medium",
-        "breakeven measure --url URL --prompts PROMPTS --warmup 8",
+        "breakeven measure --url <url> --prompts <prompts> --warmup 8",
         "See whether the two meet once both caches are warm. If not, the drafter's cache takes the room, or "
         "the engine does not share the last block of a prompt under speculation.",
     )

@@ -29,7 +29,7 @@ def faster_than_free(evidence: Evidence) -> Finding | None:
         f"{ratio(emitted.high)} as fast at most, were verifying free; it is {ratio(gain)}. Its plain steps "
         "are faster than the baseline's, or the counts are not of these requests",
         "high",
-        "breakeven compare BASELINE_RUN CANDIDATE_RUN",
+        "breakeven compare <baseline-run> <candidate-run>",
         "See what it names as different between the two, and whether the machine was as idle for both.",
     )
 
@@ -49,7 +49,7 @@ def pays_at_low_acceptance(evidence: Evidence) -> Finding | None:
         f"tokens and takes {between(steps.low, steps.high)} plain steps: what counts is both together, and a"
         " rejected token adds to the second only",
         "high" if steps.low == steps.high else "medium",
-        "breakeven calibrate URL",
+        "breakeven calibrate <url>",
         "See at which concurrency more tokens stop being nearly free: there this acceptance no longer pays.",
     )
 

@@ -127,7 +127,7 @@ def _finding(
         title,
         evidence,
         confidence,
-        "grep -iE 'async|cudagraph|attention|backend|model runner' BASELINE.log CANDIDATE.log",
+        "grep -iE 'async|cudagraph|attention|backend|model runner' <baseline-log> <candidate-log>",
         "See what the engine does otherwise once it speculates: each difference can cost time at every step.",
         step_s,
     )
@@ -159,7 +159,7 @@ def compute_bound(evidence: Evidence) -> Finding | None:
         f"{share(needed.estimate)}, and {shares(rate.low, rate.high)} were accepted. One sequence alone "
         f"would need {share(alone.estimate)}",
         "high" if sure and f is not None else "medium",
-        "breakeven forecast BASELINE_RUN --calibration FOLDER",
+        "breakeven forecast <baseline-run> --calibration <calibration>",
         "See up to which concurrency drafting pays; above it, serve without, or with a shorter window.",
     )
 

@@ -41,7 +41,7 @@ def foreign_traffic(evidence: Evidence) -> Finding | None:
         "Others used the server in the window",
         f"{sentence(said)}. The acceptance on its page is of their requests too, and they shared its steps",
         "high" if max(work.part for _, work in found) >= MUCH else "medium",
-        "breakeven measure --url URL --prompts PROMPTS",
+        "breakeven measure --url <url> --prompts <prompts>",
         "Measure while nobody else asks. Counts in the replies themselves are of one's own requests alone.",
     )
 
@@ -75,7 +75,7 @@ def silent_ranks(evidence: Evidence) -> Finding | None:
         f"{silent} of {count(ranks, 'rank')} report{'s' if silent == 1 else ''} nothing or null. What is "
         f"shown is of the other {ranks - silent}, weighted by what each drafted: unknown is not 0",
         "high" if 2 * silent >= ranks else "medium",
-        "curl -s URL/metrics | grep -iE 'spec|accept'",
+        "curl -s <url>/metrics | grep -iE 'spec|accept'",
         "See which rank lacks the counters: one that was asked nothing has none yet, one that never drafts "
         "is set up otherwise.",
     )

@@ -44,7 +44,7 @@ def warm_up_in_window(evidence: Evidence) -> Finding | None:
         "Warm-up or compilation inside the window",
         f"{sentence(said)}. Such time is spent once: speculation does not cost it at each step",
         min((_sureness(signs) for _, signs in found), key=ORDER.index),
-        "breakeven measure --url URL --prompts PROMPTS --warmup 8 --repeats 3",
+        "breakeven measure --url <url> --prompts <prompts> --warmup 8 --repeats 3",
         "See whether the first requests are then as fast as the last.",
     )
 

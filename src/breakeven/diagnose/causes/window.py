@@ -140,7 +140,7 @@ def _shorter_if_drafted(costs: WindowCosts) -> Finding | None:
         f"{costs.gain(k, 1.0):.2f} times cheaper by the {costs.price.cost.source} cost of a step; how many "
         "steps draft is not known",
         "low",
-        "breakeven measure --url URL --prompts PROMPTS",
+        "breakeven measure --url <url> --prompts <prompts>",
         "See the draft share that it counts: the fewer steps draft, the less the window matters.",
     )
 
@@ -163,7 +163,7 @@ def _dead_tail(evidence: Evidence) -> Finding | None:
         f"The window of {len(rates)} is longer than what is accepted of it",
         f"{_tail_words(rates, kept)}. What verifying those tokens costs is not known",
         "medium" if most or is_slower(evidence) else "low",
-        "breakeven calibrate URL",
+        "breakeven calibrate <url>",
         f"Give its file as --calibration: it tells what a window of {kept} saves in every step.",
     )
 
@@ -189,7 +189,7 @@ def _perhaps_short(said: str) -> Finding:
         "The window may be too short",
         f"{said}: the window sets the limit, not the drafter. What longer drafts would cost is not known",
         "low",
-        "breakeven calibrate URL",
+        "breakeven calibrate <url>",
         "Give its file as --calibration: it tells what further drafted tokens cost.",
     )
 
