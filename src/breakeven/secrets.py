@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -62,6 +63,11 @@ def masked_argv(argv: Sequence[str]) -> tuple[str, ...]:
         is_hidden = equals and not re.search(r"\s", name) and _is_secret(name)
         words.append(f"{name}={HIDDEN}" if is_hidden else masked_text(word))
     return tuple(words)
+
+
+def shown_argv(argv: Sequence[str]) -> str:
+    """A command line in one line, quoted for a shell, with its secrets hidden."""
+    return shlex.join(masked_argv(argv))
 
 
 def masked_text(text: str) -> str:

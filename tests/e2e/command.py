@@ -77,6 +77,7 @@ class Command:
         in_background: bool = False,
         most_file_bytes: int | None = None,
         obeys_modes: bool = False,
+        stdin: int | None = None,
     ) -> None:
         """`within` is a command that runs it, such as nsenter. `in_background` ignores Ctrl-C, as a shell
         script has it for `command &`; with `obeys_modes` also root may not write where a folder's mode
@@ -96,6 +97,7 @@ class Command:
             [*within, sys.executable, "-m", "breakeven", *map(str, words)],
             cwd=cwd,
             env={**_plain_environment(), **(env or {}), MARK: self.mark},
+            stdin=stdin,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,

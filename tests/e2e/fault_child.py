@@ -35,7 +35,9 @@ from breakeven.servers.operations import Completed
 from breakeven.servers.systemd import SecondUnit
 from breakeven.servers.targets import TargetOptions, lifecycle_of
 from breakeven.trial.live_change import changing
-from breakeven.trial.live_records import LivePlan, Service, Watch
+from breakeven.trial.live_plan import LivePlan
+from breakeven.trial.live_service import Service
+from breakeven.trial.live_watch import Watch
 from breakeven.trial.plan import TrialPlan
 from breakeven.workload.prompts import Prompt, Sampling, Workload
 from tests.e2e.fault_sites import Reached

@@ -38,13 +38,14 @@ def test_json() -> None:
 
 
 def test_settings_of_the_engines_own() -> None:
-    words = ("--set", "suffix_decoding_max_tree_depth=16", "--set", "x=true", "--set", "y=a=b", "--json")
+    settings = ("suffix_decoding_max_tree_depth=16", "enforce_eager=true", "revision=a=b")
+    words = (*(word for setting in settings for word in ("--set", setting)), "--json")
     answer = breakeven("engine", "vllm", "--method", "suffix", *words).succeeded().json()
     assert json.loads(answer["words"][1]) == {
         "method": "suffix",
         "suffix_decoding_max_tree_depth": 16,
-        "x": True,
-        "y": "a=b",
+        "enforce_eager": True,
+        "revision": "a=b",
     }
 
 
@@ -90,6 +91,9 @@ def test_files_to_write_first() -> None:
         (("vllm", "--k", "5"), ("--k stands without a method", "--method ngram")),
         (("vllm", "--set", "a=1"), ("--set stands without a method",)),
         (("vllm", *NGRAM, "--set", "a"), ("is not NAME=VALUE",)),
+        (("vllm", "--method", "ngrm", "--k", "5"), ("has no ngrm", "did you mean ngram?")),
+        (("vllm", *NGRAM, "--set", "revison=1"), ("no setting revison", "did you mean revision?")),
+        (("vllm", *NGRAM, "--engine-version", "latest"), ("no version that can be read", "0.32.0")),
         (("vllm", "--method", "ngram"), ("needs k: type --k 5",)),
         (("vllm", "--method", "ngram", "--k", "5", "--min-n", "5", "--max-n", "2"), ("swap them",)),
         (("sglang", *NGRAM), ("leave out --min-n and --max-n",)),
@@ -102,3 +106,11 @@ def test_files_to_write_first() -> None:
 )
 def test_refused(words: tuple[str, ...], fragments: tuple[str, ...]) -> None:
     breakeven("engine", *words).refused(2, *fragments)
+
+
+def test_a_line_of_a_newer_version_is_read_as_it_stands() -> None:
+    command = """vllm serve m --speculative-config '{"method":"ngram","num_speculative_tokens":5,"new":1}'"""
+    answer = breakeven("engine", "--command", command, "--json").succeeded().json()
+    assert answer["speculation"] == "ngram, k 5, new 1" and answer["with"] is None
+    newer = breakeven("engine", "--command", command, "--engine-version", "0.99", "--json").succeeded().json()
+    assert '"new":1' in newer["with"] and any("setting new is none" in one for one in newer["warnings"])

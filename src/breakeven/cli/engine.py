@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 import click
@@ -17,6 +18,7 @@ from breakeven.engines.speculation import LEARNED_METHODS, LOOKUP_METHODS, Specu
 from breakeven.errors import UsageError
 from breakeven.report.terminal import say
 from breakeven.report.text import line
+from breakeven.secrets import shown_argv
 
 LONGEST = 10_000
 """Characters of a command line that is printed."""
@@ -33,7 +35,12 @@ TRUTHS = {"true": True, "false": False}
     "--draft", metavar="PATH", help="Weights of a learned drafter, or a class, as the engine has it."
 )
 @click.option("--set", "setting", multiple=True, metavar="NAME=VALUE", help="The engine's own settings.")
-@click.option("--engine-version", metavar="V", help="Of the engine: older ones have other flags.")
+@click.option(
+    "--engine-version",
+    type=options.EngineVersion(),
+    metavar="V",
+    help="Of the engine: older ones have other flags.",
+)
 @click.option("--command", metavar="LINE", help="The server's command line, to be read and changed.")
 @options.json_option
 def engine(engine: str | None, setting: Sequence[str], as_json: bool, **values: Any) -> None:
@@ -113,20 +120,31 @@ def _read(
     """A command line as it is, without speculation, and with what it turns on or what is asked for."""
     known = _of(name, argv)
     on = known.speculation(argv)
-    chosen = config or on
-    warnings = list(known.warnings(chosen, argv, version)) if chosen else []
+    chosen = config or _writable(known, on, version)
+    asked = config or on
+    warnings = list(known.warnings(asked, argv, version)) if asked else []
     elsewhere = known.elsewhere(argv, {})
     address = known.address(argv, {})
     return {
         "engine": known.name,
         "speculation": None if on is None else on.describe(),
         "address": {"host": address.host, "port": address.port},
-        "without": _shown(known.without(argv)),
-        "with": _shown(known.with_speculation(argv, chosen, version)) if chosen else None,
+        "without": shown_argv(known.without(argv)),
+        "with": shown_argv(known.with_speculation(argv, chosen, version)) if chosen else None,
         "files": {**known.files(argv, None), **(known.files(argv, chosen, version) if chosen else {})},
         "warnings": [*([elsewhere] if elsewhere else []), *warnings, *_hidden(argv)],
         "absent": _absent(on, chosen),
     }
+
+
+def _writable(known: Dialect, on: SpeculationConfig | None, version: str | None) -> SpeculationConfig | None:
+    """What a command line turns on; None for nothing, and for what would be refused if it were asked for: a
+    line is read also where it is another version's."""
+    with suppress(UsageError):
+        if on is not None:
+            known.flags(on, version)
+            return on
+    return None
 
 
 def _of(name: str | None, argv: tuple[str, ...]) -> Dialect:
@@ -139,14 +157,8 @@ def _of(name: str | None, argv: tuple[str, ...]) -> Dialect:
     return known
 
 
-def _shown(argv: tuple[str, ...]) -> str:
-    from breakeven.secrets import masked_argv
-
-    return shlex.join(masked_argv(argv))
-
-
 def _hidden(argv: tuple[str, ...]) -> list[str]:
-    is_hidden = _shown(argv) != shlex.join(argv)
+    is_hidden = shown_argv(argv) != shlex.join(argv)
     return ["secrets are printed as ***: put them back before you use a line"] if is_hidden else []
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from breakeven.engines.speculation import SpeculationConfig
     from breakeven.servers.lifecycle import Found, Lifecycle
     from breakeven.servers.operations import Host
+    from breakeven.trace.meta import ServerInfo
     from breakeven.trial.live import Service
 
 INSIDE = ("docker", "compose", "kubernetes")
@@ -63,9 +65,18 @@ async def find_service(
         values["api_key_file"] and str(values["api_key_file"]),
         options.timeouts(values),
     )
+    service = replace(service, version=await _version(service, candidates))
     for candidate in candidates:
         _refuse(service, candidate, bool(values["keep_if"]))
     return service
+
+
+async def _version(service: Service, candidates: Sequence[SpeculationConfig]) -> str | None:
+    """Of the engine, where a candidate has a name that is not known here: a newer one may have it. None where
+    it does not say, or does not run yet."""
+    if service.ends_with_us or all(map(service.dialect.knows, candidates)):
+        return None
+    return (await _server_at(service.endpoint)).version
 
 
 async def _looked_at(lifecycle: Lifecycle, target: str) -> Found:
@@ -119,7 +130,7 @@ async def _dialect(values: Mapping[str, Any], kind: str, found: Found, host: Hos
 
     if found.argv:
         return _with_folder(dialect_of(found.argv, _reader(kind, host, found)), found.target)
-    engine = await _engine_at(options.endpoint(values, values["server"].partition(":")[2]))
+    engine = (await _server_at(options.endpoint(values, values["server"].partition(":")[2]))).engine
     if engine is None:
         raise UsageError(f"{found.target} does not say which engine it is: type its command line behind --")
     return dialect(engine, _reader(kind, host, found))
@@ -137,12 +148,12 @@ def _with_folder(dialect: Dialect, target: str) -> Dialect:
     return dialect
 
 
-async def _engine_at(endpoint: Endpoint) -> str | None:
+async def _server_at(endpoint: Endpoint) -> ServerInfo:
     from breakeven.client.identity import identify
     from breakeven.client.transport import Pool
 
     async with Pool() as pool:
-        return (await identify(pool, endpoint)).engine
+        return await identify(pool, endpoint)
 
 
 def _reader(kind: str, host: Host, found: Found) -> Reader:
@@ -187,7 +198,7 @@ def _refuse(service: Service, candidate: SpeculationConfig, is_kept: bool) -> No
         raise UsageError(
             f"{service.found.target} runs with {candidate.describe()} already: type another candidate"
         )
-    if is_kept and service.dialect.files(service.found.argv, candidate):
+    if is_kept and service.dialect.files(service.found.argv, candidate, service.version):
         raise UsageError(
             f"{service.dialect.title} takes speculation from a file of ours that a reboot takes away: leave "
             "out --keep-if, and write it into the file of your own once you know that it pays"

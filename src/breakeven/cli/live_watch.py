@@ -9,7 +9,7 @@ from breakeven.cli.output import stderr
 from breakeven.report.progress import Ticker, progress
 from breakeven.report.terminal import say
 from breakeven.report.text import lines
-from breakeven.servers.readiness import Progress
+from breakeven.servers.progress import Progress
 from breakeven.trace.records import RequestTrace
 from breakeven.trial.live import Watch
 
@@ -28,8 +28,9 @@ class LiveWatch(Watch):
         self._ticker = self._bar.enter_context(progress(title, requests, stderr()))
 
     def starting(self, progress: Progress) -> None:
-        """A line as each phase begins; what a start waits for is no phase."""
-        phase = progress.phase.name if progress.phase else "starting"
+        """A line as each phase begins; what a start waits for is no phase, but for a sign that it was one."""
+        phase = progress.waiting_for if progress.is_unseen else "starting"
+        phase = progress.phase.name if progress.phase else phase
         if phase != self._phase:
             self._phase = phase
             self.said(progress.describe())

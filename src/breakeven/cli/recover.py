@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     from breakeven.client.endpoint import Endpoint
     from breakeven.engines.dialect import Dialect
     from breakeven.servers.lifecycle import Lifecycle
-    from breakeven.servers.readiness import Progress
+    from breakeven.servers.progress import Progress
     from breakeven.servers.recovery import Pending
     from breakeven.servers.undo_record import UndoRecord, Verification
 
@@ -79,16 +80,25 @@ def _chosen(found: tuple[Pending, ...], names: tuple[str, ...]) -> tuple[Pending
     if not names:
         return tuple(f for f in found if f.record is None or f.record.node == platform.node())
     from breakeven.servers.occupied import refuse_occupied
+    from breakeven.servers.recovery import at_work
 
     known = {name: look for look in found for name in _names(look)}
     chosen = {}
     for name in names:
         if name not in known:
             refuse_occupied(name)
+            _refuse_at_work(name, at_work())
             listed = ", ".join(sorted({_names(look)[-1] for look in found})) or "nothing is to be put back"
             raise UsageError(f"there is no cut-off trial on {name!r}: {listed}")
         chosen[known[name].path] = known[name]
     return tuple(chosen.values())
+
+
+def _refuse_at_work(name: str, records: Iterable[UndoRecord]) -> None:
+    """Raises UsageError where another process is putting it back."""
+    for record in records:
+        if name in (record.id, record.target):
+            raise UsageError(f"{record.held_by()}: wait until it ends")
 
 
 def _names(look: Pending) -> tuple[str, ...]:
@@ -97,11 +107,14 @@ def _names(look: Pending) -> tuple[str, ...]:
 
 def _show(found: tuple[Pending, ...], as_json: bool) -> None:
     from breakeven.servers.occupied import all_running
+    from breakeven.servers.recovery import at_work
 
-    running = all_running()
+    running, recovering = all_running(), at_work()
     if as_json:
+        others = [{"target": record.target, **record.holder} for record in recovering]
         pending = [_as_dict(look) for look in found]
-        print_json({"pending": pending, "running": [asdict(trial) for trial in running]})
+        trials = [asdict(trial) for trial in running]
+        print_json({"pending": pending, "running": trials, "recovering": others})
         return
     for look in found:
         click.echo(_line(look))
@@ -109,8 +122,10 @@ def _show(found: tuple[Pending, ...], as_json: bool) -> None:
             click.echo(f"  {_describe(begun.operation)}")
     for trial in running:
         click.echo(trial.describe())
+    for record in recovering:
+        click.echo(f"{record.held_by()}: wait until it ends")
     if not found:
-        click.echo("nothing is to be put back")
+        click.echo(f"nothing {'else ' if recovering else ''}is to be put back")
 
 
 def _line(look: Pending) -> str:
@@ -182,7 +197,7 @@ async def _recover(path: Path, start_limit_s: float) -> None:
         since = began if is_restarted and lifecycle.kind != "attached" else None
         await _verify(journal.record, _with_key(verification), lifecycle, start_limit_s, since)
 
-    with UndoJournal.adopt(path) as journal, heeded(_say):
+    with UndoJournal.adopt(path) as journal, heeded(_say, start_limit_s):
         record = journal.record
         host = SudoHost() if record.options.get("sudo") else LocalHost()
         lifecycle = None
@@ -193,7 +208,8 @@ async def _recover(path: Path, start_limit_s: float) -> None:
                 context=record.options.get("context"),
             )
             lifecycle = lifecycle_of(record.target, host, options)
-        await undisturbed(put_back(journal, host, lifecycle, verify, _say, start_limit_s), _say)
+        going = put_back(journal, host, lifecycle, verify, _say, start_limit_s)
+        await undisturbed(going, _say, start_limit_s)
 
 
 async def _verify(

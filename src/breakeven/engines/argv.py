@@ -17,12 +17,17 @@ Takes = Literal["none", "one", "maybe"]
 Known = Callable[[str], Takes | None]
 """What an option of this name takes; None for one that is not looked for."""
 
+POSIX_SHELLS = frozenset({"sh", "bash", "dash", "ash", "zsh"})
+"""Whose small scripts read alike."""
+SHELLS = POSIX_SHELLS | {"ksh", "fish", "busybox"}
 _NO_VALUE = {"one": "--", "maybe": "-"}
 """What the value of an option does not begin with."""
 _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=")
 _NUMBERS = re.compile(r"\d+")
 _UNTAGGED = re.compile(r"0\.[01](\.0)?\.dev")
 _HYPHENS = re.compile(r"^--[^.=]*")
+_VERSION = re.compile(r"v?\d+(?:\.\d+)*(?:[-.]?(?:a|b|rc|dev|post)\d*)*(?:\+[\w.]+)?|b\d+(?:-\w+)?", re.ASCII)
+"""Of Python packages, and of llama.cpp's builds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +145,25 @@ def is_older(version: str | None, than: tuple[int, ...]) -> bool:
     """An unknown version is taken for a new one."""
     numbers = version_numbers(version)
     return numbers is not None and numbers < than
+
+
+def is_newer(version: str | None, than: str) -> bool:
+    """Whether a version is above one, as far as that one counts; one that counts none may be. An unknown
+    version is not."""
+    if version is None:
+        return False
+    numbers, known = version_numbers(version), version_numbers(than) or ()
+    return numbers is None or numbers[: len(known)] > known
+
+
+def readable_version(text: str) -> str:
+    """Raises UsageError for what is no version, with an example."""
+    if _VERSION.fullmatch(text):
+        return text
+    raise UsageError(
+        f"{text!r} is no version that can be read: type one with its numbers, such as  --engine-version "
+        "0.32.0 , or b8942 of llama.cpp; or leave it out for a new one"
+    )
 
 
 def scalar(word: str) -> Any:

@@ -11,6 +11,7 @@ from typing import ClassVar
 
 from breakeven.engines import log
 from breakeven.engines.log import LogTable
+from breakeven.engines.names import Named, Names
 from breakeven.engines.phase import Phase as Phase
 from breakeven.engines.phase import PhaseName as PhaseName
 from breakeven.engines.speculation import SpeculationConfig
@@ -44,6 +45,8 @@ class Dialect(ABC):
     title: ClassVar[str]
     """As people do."""
     log: ClassVar[LogTable]
+    names: ClassVar[Names]
+    """Of its methods and settings."""
 
     def __init__(self, read: Reader = read_here) -> None:
         """`read` is for configuration files that a command line names."""
@@ -63,6 +66,23 @@ class Dialect(ABC):
 
         Raises UsageError for what this engine, or this version of it, does not have.
         """
+
+    def named(self, config: SpeculationConfig) -> Named:
+        """What a way to speculate names, spelled as `names` has it."""
+        return Named((config.method,), tuple(config.options))
+
+    def check_names(self, config: SpeculationConfig, version: str | None = None) -> None:
+        """Raises UsageError for names that this engine has not, as `flags` does, unless the version is newer
+        than what is known here."""
+        self.names.check(self.named(config), version)
+
+    def knows(self, config: SpeculationConfig) -> bool:
+        """Whether each name in it is known, so that no version makes a difference to `check_names`."""
+        return self.names.knows(self.named(config))
+
+    def doubts(self, config: SpeculationConfig, version: str | None = None) -> tuple[str, ...]:
+        """Names that `check_names` passes though they are not known, a sentence each: part of `warnings`."""
+        return self.names.doubts(self.named(config), version)
 
     def line(self, config: SpeculationConfig, version: str | None = None) -> str:
         """The flags as one line to type in a shell, bash where it must be. Raises UsageError as `flags`."""

@@ -6,7 +6,7 @@ import difflib
 import re
 from collections.abc import Sequence
 
-from breakeven.engines.argv import program
+from breakeven.engines.argv import SHELLS, program
 from breakeven.engines.dialect import Dialect, Reader, read_here
 from breakeven.engines.llamacpp_server import LlamacppServer
 from breakeven.engines.sglang import Sglang
@@ -18,7 +18,6 @@ from breakeven.errors import UsageError
 DIALECTS: tuple[type[Dialect], ...] = (Vllm, Sglang, LlamacppServer, Trtllm, Tgi)
 NAMES = tuple(each.name for each in DIALECTS)
 ALIASES = {"llamacpp": "llama.cpp", "llama-server": "llama.cpp", "trtllm": "tensorrt-llm"}
-SHELLS = ("sh", "bash", "dash", "zsh", "ash")
 _SHELL_LINE = re.compile(r"-[a-z]*c")
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
+from breakeven.engines import known_names
 from breakeven.engines.argv import (
     Given,
     Takes,
@@ -24,6 +25,7 @@ from breakeven.engines.dialect import Address, Dialect
 from breakeven.engines.llamacpp_flags import SPEC_TYPES, STATEFUL_TYPES
 from breakeven.engines.llamacpp_options import ALIASES, OTHERS, PRESETS, SWITCHES, VARIABLES
 from breakeven.engines.log import LogTable, facts, patterns
+from breakeven.engines.names import Named, Names
 from breakeven.engines.speculation import SpeculationConfig
 from breakeven.errors import UsageError
 
@@ -55,6 +57,7 @@ class LlamacppServer(Dialect):
 
     name: ClassVar[str] = "llama.cpp"
     title: ClassVar[str] = "llama.cpp"
+    names: ClassVar[Names] = known_names.LLAMACPP
     log: ClassVar[LogTable] = LogTable(
         patterns(
             ("warming up", r"warming up the model with an empty run|load_model: initializing"),
@@ -78,6 +81,7 @@ class LlamacppServer(Dialect):
         return server if server is not None else after_program(argv, ("llama",), ("serve", "server"))
 
     def flags(self, config: SpeculationConfig, version: str | None = None) -> tuple[str, ...]:
+        self.check_names(config, version)
         kind = METHODS.get(config.method, config.method)
         if not all(one in SPEC_TYPES or one.startswith("draft-") for one in kind.split(",")):
             raise UsageError(
@@ -87,6 +91,11 @@ class LlamacppServer(Dialect):
         if is_older(version, OWN_SIZES):
             return _old_flags(config, kind, settings)
         return ("--spec-type", kind, *_words(settings))
+
+    def named(self, config: SpeculationConfig) -> Named:
+        """Several drafters may be given, parted by commas."""
+        settings = tuple(name.replace("_", "-") for name in config.options)
+        return Named(tuple(config.method.split(",")), settings)
 
     def speculation(self, argv: Sequence[str]) -> SpeculationConfig | None:
         settings = {one.name.removeprefix("--"): _value(one) for one in self._found(argv)}
@@ -135,7 +144,7 @@ class LlamacppServer(Dialect):
         ]
         if kind in LOOKUPS:
             found += _size_warnings(kind, {**_sizes(config, kind), **_named(config.options)})
-        return tuple(found)
+        return (*self.doubts(config, version), *found)
 
     def _found(self, argv: Sequence[str]) -> list[Given]:
         found = given(argv, self.start(argv) or 0, _takes, joined=False)

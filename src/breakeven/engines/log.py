@@ -14,7 +14,8 @@ _ANSI = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
 _PREFIX = re.compile(
     r"^(?:[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d \S+ [\w.@-]+(?:\[\d+\])?: "
     r"|\([^()]*pid=\d+[^()]*\)\s*"
-    r"|(?:DEBUG|INFO|WARNING|ERROR|CRITICAL)\s+\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d+)?\s*(?:\[[^\]]+\])?\s?"
+    r"|(?:DEBUG|INFO|WARNING|ERROR|CRITICAL)\s+\d\d-\d\d \d\d:\d\d:\d\d(?:\.\d+)?\s*"
+    r"(?:\[[^\]]+\]|\w+\.py:\d+\])?\s?"
     r"|\[\d{2,4}[-/]\d\d[-/][\d-]+[ T:-]\d\d:\d\d:\d\d[^\]]*\]\s*"
     r"|\[(?:TRT-LLM|TensorRT-LLM|RANK \d+)\]\s*|\[[EWI]\]\s*|\[(?:ERROR|WARNING|INFO)\]\s*"
     r"|\d{4}-\d\d-\d\dT[\d:.]+Z\s+(?:ERROR|WARN|INFO)\s+(?:[\w-]+:\s+)*"
@@ -31,7 +32,7 @@ _CONSEQUENCE = re.compile(
 _FATAL = tuple(
     re.compile(pattern)
     for pattern in (
-        r"OutOfMemoryError|(?<!running )[Oo]ut of memory|No available memory for the cache blocks"
+        r"OutOfMemoryError|(?<!running )[Oo]ut of memory|OOM killer|No available memory for the cache blocks"
         r"|larger than the (?:maximum number of tokens|available KV cache memory)|Not enough memory"
         r"|insufficient memory",
         r"[Aa]ddress already in use|couldn't bind (?:HTTP )?server socket|error while attempting to bind",
@@ -43,7 +44,10 @@ _FATAL = tuple(
 _LAST_WORDS = re.compile(
     r"failed to load (?:draft )?model|error loading model|terminate called|GGML_ASSERT|GGML_ABORT"
     r"|[Ss]egmentation fault|Segfault|^Killed$|Shard (?:\d+ )?(?:crashed|failed to start)|^error: "
+    r"|(?:CUDA|ROCm) error|Watchdog timeout|Executor loop crashed"
 )
+_ENDED = re.compile(r"(?:exited|died) unexpectedly|[Mm]ain process exited")
+"""That a process is gone, in the words of one that watches it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,8 +110,10 @@ def failure(lines: Iterable[str]) -> str | None:
             return found[-1]
     raised = [_whole(messages, at) for at, message in enumerate(messages) if _EXCEPTION.search(message)]
     causes = [message for message in raised if not _CONSEQUENCE.search(message)]
-    last = [message for message in messages if _LAST_WORDS.search(message)]
-    return next((found[-1] for found in (causes, last, raised) if found), None)
+    last, ended = (
+        [message for message in messages if words.search(message)] for words in (_LAST_WORDS, _ENDED)
+    )
+    return next((found[-1] for found in (causes, last, ended, raised) if found), None)
 
 
 def _whole(messages: Sequence[str], at: int) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
-from breakeven.engines import yaml_text
+from breakeven.engines import known_names, yaml_text
 from breakeven.engines.argv import (
     Given,
     Takes,
@@ -25,6 +25,7 @@ from breakeven.engines.argv import (
 )
 from breakeven.engines.dialect import Address, Dialect
 from breakeven.engines.log import LogTable, facts, patterns
+from breakeven.engines.names import Named, Names
 from breakeven.engines.speculation import SpeculationConfig
 from breakeven.errors import UsageError
 
@@ -52,6 +53,7 @@ class Sglang(Dialect):
 
     name: ClassVar[str] = "sglang"
     title: ClassVar[str] = "SGLang"
+    names: ClassVar[Names] = known_names.SGLANG
     log: ClassVar[LogTable] = LogTable(
         patterns(
             ("loading weights", r"Loading [\w ]*shards:.*\| (?P<done>\d+)/(?P<total>\d+) \["),
@@ -85,9 +87,13 @@ class Sglang(Dialect):
         algorithm = ALGORITHMS.get(config.method, config.method.upper())
         if config.method in ("suffix", "medusa"):
             raise UsageError(f"SGLang has no {config.method}: type --method {' or '.join(ALGORITHMS)}")
+        self.check_names(config, version)
         options = {name.replace("_", "-"): value for name, value in config.options.items()}
         own = _lookup(config, version) if config.method == "ngram" else _drafted(config, options)
         return (ALGORITHM, algorithm, *_words({**own, **options}))
+
+    def named(self, config: SpeculationConfig) -> Named:
+        return Named((config.method,), tuple(name.replace("_", "-") for name in config.options))
 
     def speculation(self, argv: Sequence[str]) -> SpeculationConfig | None:
         settings = {_name(one): _value(one) for one in self._found(argv)}
@@ -137,7 +143,7 @@ class Sglang(Dialect):
     def warnings(
         self, config: SpeculationConfig, argv: Sequence[str], version: str | None = None
     ) -> tuple[str, ...]:
-        found = []
+        found = [*self.doubts(config, version)]
         if config.method == "ngram":
             found.append("NGRAM learns across requests: a repeated prompt is not a repeat")
             found.append(

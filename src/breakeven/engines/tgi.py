@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
+from breakeven.engines import known_names
 from breakeven.engines.argv import (
     Given,
     after_program,
@@ -19,6 +20,7 @@ from breakeven.engines.argv import (
 )
 from breakeven.engines.dialect import Address, Dialect
 from breakeven.engines.log import LogTable, facts, patterns
+from breakeven.engines.names import Names
 from breakeven.engines.speculation import SpeculationConfig
 from breakeven.errors import UsageError
 
@@ -31,6 +33,7 @@ class Tgi(Dialect):
 
     name: ClassVar[str] = "tgi"
     title: ClassVar[str] = "TGI"
+    names: ClassVar[Names] = known_names.TGI
     log: ClassVar[LogTable] = LogTable(
         patterns(
             ("loading weights", r"Starting shard|Waiting for shard to be ready|Loading .*shards"),
@@ -51,10 +54,12 @@ class Tgi(Dialect):
         return after_program(argv, PROGRAMS)
 
     def flags(self, config: SpeculationConfig, version: str | None = None) -> tuple[str, ...]:
+        config.refuse("TGI", "options")
+        self.check_names(config, version)
         if config.method not in ("ngram", "medusa"):
             raise UsageError(f"TGI has no {config.method}: type --method ngram")
         config.require("TGI", "k")
-        config.refuse("TGI", "min_n", "max_n", "draft", "options")
+        config.refuse("TGI", "min_n", "max_n", "draft")
         return SPECULATE, str(config.k)
 
     def speculation(self, argv: Sequence[str]) -> SpeculationConfig | None:

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import PurePosixPath
 from typing import Any, ClassVar
 
-from breakeven.engines import yaml_text
+from breakeven.engines import known_names, yaml_text
 from breakeven.engines.argv import (
     Given,
     after_module,
@@ -27,6 +27,7 @@ from breakeven.engines.argv import (
 )
 from breakeven.engines.dialect import Address, Dialect, Reader, read_here
 from breakeven.engines.log import LogTable, facts, patterns
+from breakeven.engines.names import Names
 from breakeven.engines.speculation import SpeculationConfig
 from breakeven.errors import UsageError
 
@@ -55,6 +56,7 @@ class Trtllm(Dialect):
 
     name: ClassVar[str] = "tensorrt-llm"
     title: ClassVar[str] = "TensorRT-LLM"
+    names: ClassVar[Names] = known_names.TRTLLM
     log: ClassVar[LogTable] = LogTable(
         patterns(
             ("loading weights", r"Loading [^|]*weights[^|]*\|.*\| (?P<done>\d+)/(?P<total>\d+) \["),
@@ -88,11 +90,11 @@ class Trtllm(Dialect):
 
     def flags(self, config: SpeculationConfig, version: str | None = None) -> tuple[str, ...]:
         name = "--extra_llm_api_options" if is_older(version, CONFIG_SINCE) else "--config"
-        return name, self._path(_entries(config, version))
+        return name, self._path(self._checked(config, version))
 
     def line(self, config: SpeculationConfig, version: str | None = None) -> str:
         """bash makes the file, once, as trtllm-serve reads it; JSON is YAML too."""
-        text = json.dumps(_entries(config, version), separators=(",", ":")).replace("'", "'\\''")
+        text = json.dumps(self._checked(config, version), separators=(",", ":")).replace("'", "'\\''")
         return f"{self.flags(config, version)[0]} <(echo '{text}')"
 
     def speculation(self, argv: Sequence[str]) -> SpeculationConfig | None:
@@ -116,7 +118,7 @@ class Trtllm(Dialect):
         theirs = self._theirs(argv)
         if config is None and not self._speculates(theirs):
             return {}
-        entries = {} if config is None else _entries(config, version)
+        entries = {} if config is None else self._checked(config, version)
         rest = yaml_text.without_entry(self._original(theirs), SECTION, *(entries.keys() - {SECTION}))
         rest += "" if rest.endswith("\n") or not rest else "\n"
         added = [
@@ -140,7 +142,7 @@ class Trtllm(Dialect):
     def warnings(
         self, config: SpeculationConfig, argv: Sequence[str], version: str | None = None
     ) -> tuple[str, ...]:
-        found = []
+        found = [*self.doubts(config, version)]
         if self.learns(config):
             found.append("the n-gram pool is shared by all requests: a repeated prompt is not a repeat")
         if TYPES.get(config.method, config.method) in TWO_MODELS:
@@ -175,6 +177,11 @@ class Trtllm(Dialect):
         if text is None:
             raise UsageError(f"--config {path} cannot be read, and may turn speculation on: give a file")
         return text
+
+    def _checked(self, config: SpeculationConfig, version: str | None) -> dict[str, Any]:
+        """Entries of the file, once the names in it are known to be right. Raises UsageError."""
+        self.check_names(config, version)
+        return _entries(config, version)
 
     def _path(self, entries: Mapping[str, Any]) -> str:
         digest = hashlib.sha256(json.dumps(entries).encode()).hexdigest()[:8] if entries else "off"

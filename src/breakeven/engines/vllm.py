@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
-from breakeven.engines import vllm_flags, yaml_text
+from breakeven.engines import known_names, vllm_flags, yaml_text
 from breakeven.engines.argv import (
     Given,
     after_module,
@@ -19,6 +19,7 @@ from breakeven.engines.argv import (
 )
 from breakeven.engines.dialect import Address, Dialect
 from breakeven.engines.log import LogTable, facts, patterns
+from breakeven.engines.names import Named, Names
 from breakeven.engines.speculation import SpeculationConfig
 
 MODULES = ("vllm.entrypoints.openai.api_server",)
@@ -30,6 +31,7 @@ class Vllm(Dialect):
 
     name: ClassVar[str] = "vllm"
     title: ClassVar[str] = "vLLM"
+    names: ClassVar[Names] = known_names.VLLM
     log: ClassVar[LogTable] = LogTable(
         patterns(
             ("loading weights", r"Loading [\w ]*(?:shards|loader):.*\| (?P<done>\d+)/(?P<total>\d+) \["),
@@ -69,7 +71,11 @@ class Vllm(Dialect):
         return after_program(argv, ("vllm",), ("serve",))
 
     def flags(self, config: SpeculationConfig, version: str | None = None) -> tuple[str, ...]:
+        self.check_names(config, version)
         return vllm_flags.written(config, version)
+
+    def named(self, config: SpeculationConfig) -> Named:
+        return Named((config.method,), tuple(name.replace("-", "_") for name in config.options))
 
     def speculation(self, argv: Sequence[str]) -> SpeculationConfig | None:
         return vllm_flags.read(self._found(argv))
@@ -102,7 +108,8 @@ class Vllm(Dialect):
     def warnings(
         self, config: SpeculationConfig, argv: Sequence[str], version: str | None = None
     ) -> tuple[str, ...]:
-        found = [*_lookup_warnings(config), *self._scheduling_warnings(config, argv)]
+        found = [*self.doubts(config, version), *_lookup_warnings(config)]
+        found += self._scheduling_warnings(config, argv)
         if config.method == "suffix":
             found.append("suffix learns across requests: a repeated prompt is not a repeat")
             found.append(

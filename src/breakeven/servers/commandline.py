@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
+from breakeven.engines.argv import POSIX_SHELLS
 from breakeven.engines.dialects import DIALECTS
 from breakeven.errors import UsageError
-from breakeven.secrets import masked_argv
 from breakeven.servers.shellscript import ShellScript, read_script
-
-_SHELLS = ("sh", "bash", "dash", "ash", "zsh")
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,19 +51,9 @@ def runs_engine(argv: Sequence[str]) -> bool:
     return any(dialect().is_mine(argv) for dialect in DIALECTS)
 
 
-def words_diff(line: CommandLine, argv: Sequence[str], name: str) -> str:
-    """A unified diff, one word a line; secrets are hidden."""
-    old, new = (_lines(masked_argv(words)) for words in (line.argv, argv))
-    return "".join(difflib.unified_diff(old, new, f"{name} (now)", f"{name} (in the trial)"))
-
-
-def _lines(words: Sequence[str]) -> list[str]:
-    return [f"{line}\n" for word in words for line in word.split("\n")]
-
-
 def _script_place(words: Sequence[str]) -> int | None:
     """Where the script of `sh -c`, `bash -lc` or `sh -e -c` is; None where no shell runs one."""
-    if PurePosixPath(words[0]).name not in _SHELLS:
+    if PurePosixPath(words[0]).name not in POSIX_SHELLS:
         return None
     for place, word in enumerate(words[1:], 2):
         if not word.startswith("-") or word.startswith("--"):

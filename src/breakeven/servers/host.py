@@ -8,12 +8,13 @@ import errno
 import os
 import signal
 import stat
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Sequence
 from pathlib import Path
 from typing import Any
 
 from breakeven.client.loop import running_loop_name
 from breakeven.errors import ServerError, StorageError
+from breakeven.secrets import shown_argv
 from breakeven.servers.operations import Completed
 
 MAX_OUTPUT_BYTES = 16 * 1024 * 1024
@@ -44,14 +45,17 @@ class LocalHost:
     ) -> Completed:
         """In a process group of its own, which is killed when the time is up, or the caller cancelled."""
         process = await _start(argv, stdin, pass_fds=tuple(INHERITED))
+        said = None
         try:
-            async with asyncio.timeout(timeout_s):
-                out, err = await _communicate(process, argv, stdin, hold_stdin)
-        except TimeoutError:
-            raise ServerError(f"{argv[0]} did not come to an end within {timeout_s:g} s") from None
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(timeout_s):
+                    said = await _communicate(process, argv, stdin, hold_stdin)
         finally:
             await _end(process)
-        return Completed(process.returncode or 0, out.decode(errors="replace"), err.decode(errors="replace"))
+        if said is None:
+            raise too_slow(argv, timeout_s, None if process.returncode is not None else process.pid)
+        out, err = (each.decode(errors="replace") for each in said)
+        return Completed(process.returncode or 0, out, err)
 
     async def lines(self, argv: tuple[str, ...]) -> AsyncGenerator[str, None]:
         process = await _start(argv, None, asyncio.subprocess.STDOUT)
@@ -98,6 +102,18 @@ class LocalHost:
             return
         except OSError as error:
             raise StorageError(f"{path} cannot be removed: {error.strerror}") from error
+
+
+def too_slow(argv: Sequence[str], timeout_s: float, pid: int | None) -> ServerError:
+    """`pid`: of one that could not be killed, as those of root below sudo cannot; what it was to do may be
+    done at any time."""
+    said = f"{shown_argv(argv)} did not come to an end within {timeout_s:g} s"
+    if pid is None:
+        return ServerError(said)
+    return ServerError(
+        f"{said}, and could not be killed from here, as what sudo runs is root's: it may still be at "
+        f"work. See  ps -f --pid {pid} --ppid {pid} , and end it with  sudo kill {pid}"
+    )
 
 
 def missing_folders(path: str) -> tuple[str, ...]:

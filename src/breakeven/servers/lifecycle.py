@@ -13,6 +13,9 @@ from breakeven.servers.operations import Operation
 
 Kind = Literal["process", "systemd", "docker", "compose", "kubernetes", "attached"]
 Condition = Literal["running", "starting", "stopped", "failed"]
+MadeOf = Mapping[str, str | None]
+IMAGE = "image"
+"""Of what Lifecycle.made_of tells, a container's image by its id."""
 START_LIMIT_S = 7200.0
 """In which a restarted server has to be ready, unless another limit is given."""
 
@@ -109,6 +112,12 @@ class Lifecycle(ABC):
         """Once every change is undone: whether the process that runs is beyond doubt of the server as it was
         found, so that no restart is needed."""
         return False
+
+    async def made_of(self) -> MadeOf:
+        """What the process that runs was started from, and the next start may take another one of though
+        nothing is configured otherwise: an image by its id, a file of variables by its fingerprint. None for
+        what is there and not known. Raises ServerError where looking fails."""
+        return {}
 
     @abstractmethod
     def logs(self) -> AsyncIterator[str]:

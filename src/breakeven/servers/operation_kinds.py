@@ -5,14 +5,13 @@ from __future__ import annotations
 import base64
 import binascii
 import hashlib
-import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any, ClassVar
 
 from breakeven.errors import ServerError, UsageError
-from breakeven.secrets import masked_argv
+from breakeven.secrets import masked_argv, shown_argv
 from breakeven.servers.operations import Completed, Host, Operation
 
 COMMAND_TIMEOUT_S = 60.0
@@ -128,11 +127,11 @@ class RunCommand:
 
     def describe(self) -> str:
         if self.argv is not None:
-            return f"run {shlex.join(masked_argv(self.argv))}"
-        return f"afterwards run {shlex.join(masked_argv(self.undo_argv or ()))}"
+            return f"run {shown_argv(self.argv)}"
+        return f"afterwards run {shown_argv(self.undo_argv or ())}"
 
     def describe_undo(self) -> str | None:
-        return None if self.undo_argv is None else f"run {shlex.join(masked_argv(self.undo_argv))}"
+        return None if self.undo_argv is None else f"run {shown_argv(self.undo_argv)}"
 
     async def do(self, host: Host) -> None:
         if self.argv is not None:
@@ -183,7 +182,7 @@ class StartWith:
     """Takes the command line for the next start; None where breakeven has ended since."""
 
     def describe(self) -> str:
-        return f"start {shlex.join(masked_argv(self.argv))}"
+        return f"start {shown_argv(self.argv)}"
 
     def describe_undo(self) -> None:
         return None
@@ -247,7 +246,7 @@ async def run_checked(
 
 def command_failed(argv: tuple[str, ...], done: Completed) -> ServerError:
     said = " ".join((done.stderr.strip() or done.stdout.strip() or "it said nothing").split())
-    command = shlex.join(masked_argv(argv))
+    command = shown_argv(argv)
     return ServerError(f"{command} failed with status {done.returncode}: {said[-SAID_CHARACTERS:]}")
 
 

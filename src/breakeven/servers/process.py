@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import difflib
 import hashlib
 import json
 import os
-import shlex
 import signal
 import sys
 import time
@@ -17,8 +15,9 @@ from pathlib import Path
 from typing import ClassVar
 
 from breakeven.errors import ServerError, UsageError
-from breakeven.secrets import masked_argv
+from breakeven.secrets import shown_argv
 from breakeven.servers import guard
+from breakeven.servers.argv_diff import argv_diff
 from breakeven.servers.child import ending, open_log
 from breakeven.servers.lifecycle import Found, Kind, Lifecycle, State
 from breakeven.servers.operation_kinds import StartWith
@@ -84,8 +83,7 @@ class ProcessServer(Lifecycle):
         return (StartWith(tuple(argv), found.argv, self._use),)
 
     def diff(self, found: Found, argv: tuple[str, ...]) -> str:
-        before, after = ([*masked_argv(words)] for words in (found.argv, argv))
-        return "\n".join(difflib.unified_diff(before, after, "as it is", "candidate", lineterm=""))
+        return argv_diff(found.argv, argv, found.target)
 
     async def restart(self) -> None:
         await self.stop()
@@ -162,7 +160,7 @@ class ProcessServer(Lifecycle):
                 start_new_session=True,
             )
         except OSError as error:
-            raise ServerError(f"{shlex.join(masked_argv(self._argv))} cannot be started: {error}") from error
+            raise ServerError(f"{shown_argv(self._argv)} cannot be started: {error}") from error
 
     async def _started(self, process: asyncio.subprocess.Process) -> int:
         assert process.stdin is not None  # noqa: S101  pipes were asked for

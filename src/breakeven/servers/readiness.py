@@ -20,11 +20,12 @@ from breakeven.client.openai import ask
 from breakeven.client.preflight import preflight
 from breakeven.client.timeouts import Timeouts
 from breakeven.client.transport import Pool
-from breakeven.engines.dialect import Dialect, Phase
+from breakeven.engines.dialect import Dialect
 from breakeven.errors import BreakevenError, HttpError, ServerError, UsageError
 from breakeven.latency import request_latency
 from breakeven.servers.lifecycle import Lifecycle
 from breakeven.servers.looks import Looks
+from breakeven.servers.progress import Progress
 from breakeven.servers.restart import Restart
 from breakeven.servers.startup_log import PhaseTime, StartupLog
 from breakeven.trace.records import RequestError, RequestTrace
@@ -37,32 +38,16 @@ PAUSE_S = 0.5
 """Between two questions."""
 AGE_SHARE = 0.02
 """How much later than it was so, as a share of the time until then, a start may be seen to be over."""
+SLOWER = 2.0
+"""How much longer than last time a start that comes back may take before a sign of it."""
+UNTIMED_S = 300.0
+"""The same, in seconds, where no start was timed."""
 PROBE_TOKENS = 16
 ERROR_PATIENCE_S = 120.0
 """A server that answers nothing but errors (5xx but 503) for so long will not get well."""
 LOADING = 503
 FINAL = frozenset({400, 401, 403, 405, 413, 422})
 """Statuses that no waiting changes."""
-
-
-@dataclass(frozen=True, slots=True)
-class Progress:
-    """How far a start is."""
-
-    phase: Phase | None
-    elapsed_s: float
-    usual_s: float | None
-    """What the last start took; None where none was seen."""
-    waiting_for: str
-    """What the last look found, such as `connection refused`."""
-
-    def describe(self) -> str:
-        """One line: `loading weights 3/8, 42 s of about 90 s`."""
-        phase = self.phase
-        name = phase.name if phase else "starting"
-        units = f" {phase.done}/{phase.total}" if phase and phase.done is not None and phase.total else ""
-        usual = f" of about {duration(self.usual_s)}" if self.usual_s is not None else ""
-        return f"{name}{units}, {duration(self.elapsed_s)}{usual}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,13 +99,21 @@ async def wait_until_ready(
     """
     start = monotonic() if began is None else began
     async with StartupLog(lifecycle, dialect, monotonic) as log, Pool() as pool:
-        restart = None if began is None else Restart(pool, wanted.endpoint, log, began)
+        restart = None if began is None else Restart(pool, wanted.endpoint, log, began, _least_s(wanted))
         wait = _Wait(lifecycle, log, pool, wanted, start, watch, restart)
         try:
             async with asyncio.timeout(max(start + wanted.deadline_s - monotonic(), 0)):
                 return await wait.until_ready()
         except TimeoutError:
             raise await wait.too_late() from None
+
+
+def _least_s(wanted: Wanted) -> float:
+    """Since the restart, before which a sign of it is not given up: what comes back as it was found may only
+    be slow. What never was restarted is found out after it, or at the deadline."""
+    if not wanted.is_returning:
+        return 0.0
+    return UNTIMED_S if wanted.usual_s is None else SLOWER * wanted.usual_s
 
 
 class _Wait:
@@ -146,17 +139,20 @@ class _Wait:
         self.start = start
         self.watch = watch
         self.waiting_for = "its process"
+        self.is_unseen = False
         self.errors_since: float | None = None
 
     async def until_ready(self) -> Ready:
         while not await self._answered():
-            self.watch(
-                Progress(self.log.phase, monotonic() - self.start, self.wanted.usual_s, self.waiting_for)
-            )
+            self.watch(self._progress())
             await asyncio.sleep(PAUSE_S)
         seconds, phases = monotonic() - self.start, self.log.phases()
         await self._full_batch()
         return Ready(seconds, phases, self.endpoint)
+
+    def _progress(self) -> Progress:
+        elapsed_s = monotonic() - self.start
+        return Progress(self.log.phase, elapsed_s, self.wanted.usual_s, self.waiting_for, self.is_unseen)
 
     async def too_late(self) -> ServerError:
         return ServerError(
@@ -171,7 +167,9 @@ class _Wait:
                 await self.restart.look()
             return False
         problem = await self._until_death(self._first_completion())
+        self.is_unseen = False
         if problem is None and self.restart is not None and not await self.restart.is_seen():
+            self.is_unseen = True
             problem = f"{self.endpoint.base_url} answered, but with no sign of a restart"
         if problem is None:
             return await self._runs(now=True)

@@ -60,6 +60,11 @@ def pending() -> tuple[Pending, ...]:
     return tuple(found for path in _journals() if (found := _look(path)) is not None)
 
 
+def at_work() -> tuple[UndoRecord, ...]:
+    """Journals that another process is putting back right now. Raises OSError."""
+    return tuple(record for path in _journals() if (record := _adopted(path)) is not None)
+
+
 def tidy() -> None:
     """Put away what was closed by a process that then was killed, and remove what was never begun. Raises
     OSError or StorageError."""
@@ -126,15 +131,16 @@ async def put_back(
     notes, patience, began = _Notes(), _Patience(say, limit_s), time.monotonic()
     await _undo(journal, host, say, patience, notes.keep)
     if lifecycle is not None and journal.record.verify is not None and journal.record.touched:
+        what = ""
         is_restarted = await patience.until_done(partial(_may_run_changed, journal.record, lifecycle))
         if is_restarted:
             say(f"restarting {journal.record.target} as it was")
             notes.keep(journal.restarting)
             await patience.until_done(lifecycle.restart)
             notes.keep(journal.restarted)
-            is_restarted = await _has_started_since(lifecycle, began)
+            is_restarted, what = await _restarted(lifecycle, began)
         if not journal.record.verified:
-            say(f"waiting for a completion of {journal.record.verify.url}")
+            say(f"waiting for a completion of {journal.record.verify.url}{what}")
             await verify(journal.record.verify, lifecycle, is_restarted)
             notes.keep(journal.verified)
     try:
@@ -220,13 +226,15 @@ async def _may_run_changed(record: UndoRecord, lifecycle: Lifecycle) -> bool:
     return state.since_s <= changed_s
 
 
-async def _has_started_since(lifecycle: Lifecycle, began: float) -> bool:
-    """Whether what runs started after that time.monotonic(). A container that is as it was found already, as
-    after a put-back that could not be noted, is not restarted; what cannot be told is taken to be."""
+async def _restarted(lifecycle: Lifecycle, began: float) -> tuple[bool, str]:
+    """Whether what runs started after that time.monotonic(), and what it is. A container that is as it was
+    found already, as after a put-back that could not be noted, is not restarted; what cannot be told is taken
+    to be."""
     with suppress(ServerError):
-        state = await lifecycle.state()
-        return state.since_s is None or state.since_s <= time.monotonic() - began
-    return True
+        state = await lifecycle.returning_state()
+        is_younger = state.since_s is None or state.since_s <= time.monotonic() - began
+        return is_younger, f", {state.detail}" if state.detail else ""
+    return True, ""
 
 
 def _journals() -> list[Path]:
@@ -263,3 +271,13 @@ def _look(path: Path) -> Pending | None:
     if record is None or record.closed is not None:
         return None
     return Pending(path, record)
+
+
+def _adopted(path: Path) -> UndoRecord | None:
+    """What a journal says whose holder goes on where another process ended."""
+    if not is_held(path) or is_orphan(path):
+        return None
+    with suppress(BreakevenError):
+        record = read_record(path)
+        return record if record is not None and record.adopted and record.closed is None else None
+    return None

@@ -22,12 +22,15 @@ class Restart:
     """Any one of these is a sign: the URL did not answer since the restart; the process that answers started
     after it, by its own clock (`process_start_time_seconds` of /metrics); the log says that it serves."""
 
-    def __init__(self, pool: Pool, endpoint: Endpoint, log: StartupLog, began: float) -> None:
-        """`began` is the time.monotonic() just before it."""
+    def __init__(
+        self, pool: Pool, endpoint: Endpoint, log: StartupLog, began: float, least_s: float = 0.0
+    ) -> None:
+        """`began` is the time.monotonic() just before it; for `least_s` since then it is not given up."""
         self._pool = pool
         self._endpoint = endpoint
         self._log = log
         self._began_unix_s = time.time() - (time.monotonic() - began)
+        self._least_until_s = began + least_s
         self._is_seen = False
         self._answered_s: float | None = None
 
@@ -53,7 +56,8 @@ class Restart:
         self._is_seen = self._is_seen or self._log.serves or await self._started_since()
         now = time.monotonic()
         self._answered_s = now if self._answered_s is None else self._answered_s
-        if not self._is_seen and self._log.phase is None and now - self._answered_s > PATIENCE_S:
+        until_s = max(self._answered_s + PATIENCE_S, self._least_until_s)
+        if not self._is_seen and self._log.phase is None and now > until_s:
             raise UsageError(
                 f"{self._endpoint.base_url} reaches a server that was not restarted: it answered all along. "
                 "A gateway, or another replica, hides the one that was: type the address of that one alone "

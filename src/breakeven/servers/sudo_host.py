@@ -8,7 +8,15 @@ from contextlib import suppress
 from pathlib import Path
 
 from breakeven.errors import ServerError, StorageError
-from breakeven.servers.host import LocalHost, environment, missing_folders, partial_of, refuse_link
+from breakeven.servers.host import (
+    KILL_S,
+    LocalHost,
+    environment,
+    missing_folders,
+    partial_of,
+    refuse_link,
+    too_slow,
+)
 from breakeven.servers.operations import Completed
 
 SUDO = ("sudo", "-n", "--")
@@ -93,22 +101,42 @@ class SudoHost:
 
 
 def _sudo(*argv: str, stdin: bytes | None = None) -> subprocess.CompletedProcess[bytes]:
+    """Not by subprocess.run, which waits for ever for what it cannot kill."""
+    command = (*SUDO, *argv)
+    process = _start(command, stdin is not None)
     try:
-        done = subprocess.run(
-            [*SUDO, *argv],
-            input=stdin,
-            stdin=subprocess.DEVNULL if stdin is None else None,
-            capture_output=True,
-            timeout=SUDO_TIMEOUT_S,
-            check=False,
+        out, err = process.communicate(stdin, SUDO_TIMEOUT_S)
+    except subprocess.TimeoutExpired:
+        raise too_slow(command, SUDO_TIMEOUT_S, None if _kill(process) else process.pid) from None
+    except OSError as error:
+        raise ServerError(f"sudo {argv[0]} failed: {error}") from error
+    _allowed(Completed(process.returncode, "", err.decode(errors="replace")))
+    return subprocess.CompletedProcess(command, process.returncode, out, err)
+
+
+def _start(command: tuple[str, ...], has_input: bool) -> subprocess.Popen[bytes]:
+    try:
+        return subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE if has_input else subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
             env=environment(),
         )
     except FileNotFoundError:
         raise ServerError("sudo is not installed: run breakeven as root") from None
-    except (OSError, subprocess.TimeoutExpired) as error:
-        raise ServerError(f"sudo {argv[0]} failed: {error}") from error
-    _allowed(Completed(done.returncode, "", done.stderr.decode(errors="replace")))
-    return done
+    except OSError as error:
+        raise ServerError(f"sudo cannot be started: {error}") from error
+
+
+def _kill(process: subprocess.Popen[bytes]) -> bool:
+    """Whether it ended: what is root's cannot be killed, and is left alone."""
+    with suppress(PermissionError):
+        process.kill()
+    with suppress(subprocess.TimeoutExpired):
+        process.communicate(timeout=KILL_S)
+        return True
+    return False
 
 
 def _allowed(done: Completed) -> Completed:

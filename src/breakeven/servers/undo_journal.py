@@ -251,10 +251,7 @@ def _under_way(record: UndoRecord) -> UsageError:
             f"the last command of a trial on {record.target} that was cut off still runs: wait until it "
             f"ends, then type  breakeven recover {record.target}"
         )
-    return UsageError(
-        f"process {record.holder.get('pid')} has had a trial on {record.target} under way since "
-        f"{record.holder.get('began')}: wait until it ends"
-    )
+    return UsageError(f"{record.held_by()}: wait until it ends")
 
 
 def _create(path: Path, entry: Mapping[str, Any]) -> int:

@@ -84,12 +84,21 @@ class UndoRecord:
     restarting_with_change: bool = False
     verified: bool = False
     closed: str | None = None
+    adopted: bool = False
+    """Its holder puts it back, where the one that began it ended."""
+
+    def held_by(self) -> str:
+        """Who has it: `process 7 has been putting docker:a back since 2026-…`."""
+        pid, began = self.holder.get("pid"), self.holder.get("began")
+        if self.adopted:
+            return f"process {pid} has been putting {self.target} back since {began}"
+        return f"process {pid} has had a trial on {self.target} under way since {began}"
 
     def after(self, entry: Mapping[str, Any]) -> UndoRecord:
         """The state once this line was written. Raises KeyError or TypeError for what is no entry."""
         match entry["entry"]:
             case "adopted":
-                return replace(self, holder=entry["holder"])
+                return replace(self, holder=entry["holder"], adopted=True)
             case "doing":
                 begun = Begun(entry["n"], entry["operation"])
                 return replace(

@@ -1,4 +1,5 @@
-"""What the logs of a service's starts tell that could explain a difference in speed beside the wanted one."""
+"""What could explain a difference in speed beside the wanted one: what the logs of a service's starts tell,
+and what each start was made of."""
 
 from __future__ import annotations
 
@@ -7,7 +8,7 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import suppress
 
 from breakeven.engines.dialect import Dialect
-from breakeven.servers.lifecycle import Lifecycle
+from breakeven.servers.lifecycle import Lifecycle, MadeOf
 
 QUIET_S = 1.0
 """A log that says nothing for so long has told all of the start."""
@@ -32,6 +33,14 @@ async def log_facts(lifecycle: Lifecycle, dialect: Dialect) -> dict[str, str]:
         async with asyncio.timeout(MOST_S):
             await _read(lifecycle.logs(), lines)
     return dialect.facts(lines)
+
+
+async def made_of(lifecycle: Lifecycle) -> dict[str, str | None]:
+    """What the process that runs was started from (Lifecycle.made_of); nothing where that cannot be asked."""
+    with suppress(Exception):
+        async with asyncio.timeout(MOST_S):
+            return dict(await lifecycle.made_of())
+    return {}
 
 
 async def _read(log: AsyncIterator[str], lines: list[str]) -> None:
@@ -67,7 +76,20 @@ def between_starts(first: Mapping[str, str], again: Mapping[str, str]) -> tuple[
     return _listed("the baseline came back with other", first, again) if first and again else ()
 
 
-def _listed(what: str, first: Mapping[str, str], second: Mapping[str, str]) -> tuple[str, ...]:
+def made_otherwise(what: str, first: MadeOf, second: MadeOf) -> tuple[str, ...]:
+    """Sentences about what two starts were not made of alike, and what is not known of one of them."""
+    if not first or not second:
+        return ()
+    names = dict.fromkeys((*first, *second))
+    unknown = [name for name in names if None in (first.get(name, UNSAID), second.get(name, UNSAID))]
+    known = [{name: value for name, value in made.items() if name not in unknown} for made in (first, second)]
+    return (
+        *_listed(what, *known),
+        *(f"whether {what} {name} is not known" for name in unknown),
+    )
+
+
+def _listed(what: str, first: MadeOf, second: MadeOf) -> tuple[str, ...]:
     return tuple(
         f"{what} {NAMES.get(name, name)}: {first.get(name, UNSAID)} → {second.get(name, UNSAID)}"
         for name in dict.fromkeys((*first, *second))

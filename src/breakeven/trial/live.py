@@ -20,16 +20,18 @@ from breakeven.measure import MeasurePlan, describe
 from breakeven.servers.lifecycle import Found
 from breakeven.trace.journal import RunWriter
 from breakeven.trace.run import Run, load_run
-from breakeven.trial.confounded import log_facts
 from breakeven.trial.live_candidate import LiveTrial
 from breakeven.trial.live_change import ready
 from breakeven.trial.live_dry_run import dry_run
 from breakeven.trial.live_guard import while_alive
 from breakeven.trial.live_order import ORDERS, Order
-from breakeven.trial.live_records import LivePlan, Service, Watch
-from breakeven.trial.live_side import FACTS, LEFT_OUT, RELOAD_S, measuring
+from breakeven.trial.live_plan import LivePlan
+from breakeven.trial.live_service import Service
+from breakeven.trial.live_side import LEFT_OUT, RELOAD_S, measuring
+from breakeven.trial.live_watch import Watch
 from breakeven.trial.plan import SIDES
 from breakeven.trial.result import TrialResult
+from breakeven.trial.start_facts import StartFacts
 
 __all__ = ["ORDERS", "LivePlan", "Order", "Service", "Watch", "dry_run", "measure_baseline", "try_candidate"]
 
@@ -50,14 +52,15 @@ async def measure_baseline(service: Service, plan: LivePlan, out: Path, watch: W
     watch.begins(
         f"{BASELINE}, as it runs", 1, len(plan.order), plan.before * len(plan.trial.workload.prompts)
     )
-    facts = await log_facts(service.lifecycle, service.dialect)
+    facts = await StartFacts.of(service)
     async with Pool() as pool:
         asker = await Asker.find(
             pool, service.endpoint, plan.trial.sampling, service.timeouts, service.ask_for
         )
         load = ClosedLoop(plan.trial.concurrency)
         measured = MeasurePlan(plan.trial.workload, plan.trial.sampling, load, plan.most, plan.trial.warmup)
-        meta = replace(describe(asker, measured, "trial-side"), extra={FACTS: facts, RELOAD_S: reload_s})
+        extra = {**facts.to_json(), RELOAD_S: reload_s}
+        meta = replace(describe(asker, measured, "trial-side"), extra=extra)
         see = Failures(max(GIVE_UP_AFTER, plan.trial.concurrency)).see
         writer = RunWriter.create(out / BASELINE, meta, plan.trial.workload.prompts)
         with measuring(BASELINE, plan.trial, writer, watch, see) as (side, end):

@@ -20,14 +20,16 @@ from breakeven.measure import End
 from breakeven.servers.operations import Operation
 from breakeven.trace.journal import RunWriter
 from breakeven.trace.run import Run, load_run
-from breakeven.trial.confounded import between_sides, between_starts, log_facts
 from breakeven.trial.live_change import LiveChange, changing, operations_of, told
 from breakeven.trial.live_guard import candidate_guard, while_alive
 from breakeven.trial.live_order import whole_repeats
-from breakeven.trial.live_records import LivePlan, Service, Watch
-from breakeven.trial.live_side import FACTS, LEFT_OUT, RELOAD_S, MeasuredSide, measuring, unanswered
+from breakeven.trial.live_plan import LivePlan
+from breakeven.trial.live_service import Service
+from breakeven.trial.live_side import LEFT_OUT, RELOAD_S, MeasuredSide, measuring, unanswered
+from breakeven.trial.live_watch import Watch
 from breakeven.trial.plan import SIDES
 from breakeven.trial.result import TrialResult
+from breakeven.trial.start_facts import StartFacts
 from breakeven.trial.store import SideRecord, TrialRecord, is_trial, kept, load_trial, save_trial
 from breakeven.units import count, duration
 
@@ -37,7 +39,6 @@ NO_RETURN = (
     "the baseline was not measured again after the candidate: a drift of the machine, or of the load that "
     "others put on it, looks like a difference"
 )
-
 BOTH = "the baseline speculates too ({runs}): the figures compare two ways to speculate, not one with none"
 LEARNS = (
     "{method} learns across requests: each prompt was asked once, and others for warm-up; what it learns "
@@ -66,7 +67,9 @@ class LiveTrial:
         self.out = out
         self.watch = watch
         self.found = found.meta
-        self.argv = service.candidate_argv(candidate, found.meta.server.version)
+        self.facts = StartFacts.kept(found.meta.extra)
+        self.version = found.meta.server.version or service.version
+        self.argv = service.candidate_argv(candidate, self.version)
         self.fresh = plan.is_fresh(service.dialect, candidate)
         self.before = list(found.traces())
         asked = whole_repeats(self.before, len(plan.trial.workload.prompts))
@@ -103,7 +106,7 @@ class LiveTrial:
     async def _in_its_place(self, stack: ExitStack) -> tuple[Operation, ...]:
         """The candidate's part, with the service put back at its end. Returns what was kept instead, if it
         was; what the stack holds by then is written after that."""
-        operations = operations_of(self.service, self.argv, self.candidate, self.found.server.version)
+        operations = operations_of(self.service, self.argv, self.candidate, self.version)
         async with changing(self.service, self.plan, self.watch) as change:
             side, end = stack.enter_context(self._candidate_run())
             stack.enter_context(self._saving())
@@ -127,8 +130,7 @@ class LiveTrial:
         return text if key is None else key.redact(text)
 
     def _for_good(self) -> tuple[Operation, ...]:
-        version = self.found.server.version
-        return operations_of(self.service, self.argv, self.candidate, version, for_good=True)
+        return operations_of(self.service, self.argv, self.candidate, self.version, for_good=True)
 
     async def _measure(self, change: LiveChange, side: MeasuredSide, operations: Sequence[Operation]) -> None:
         """Each start of the candidate. Raises BreakevenError where it fails, and StorageError."""
@@ -142,8 +144,7 @@ class LiveTrial:
             else:
                 self.reloads[CANDIDATE] = (await change.start(operations, probes, concurrency)).seconds
                 self._save(over=False)
-                facts = await log_facts(self.service.lifecycle, self.service.dialect)
-                self.differences[CANDIDATE] = between_sides(self.found.extra.get(FACTS, {}), facts)
+                self.differences[CANDIDATE] = self.facts.against(await StartFacts.of(self.service))
             async with Pool() as pool:
                 asker = await self._asker(pool)
                 await while_alive(self.service, CANDIDATE, self._ask(side, asker, repeats))
@@ -193,7 +194,7 @@ class LiveTrial:
         repeats = self.repeats.after(self.asked)
         n_parts, prompts = len(self.plan.order), self.plan.trial.workload.prompts
         self.watch.begins(f"{BASELINE}, once it is back", n_parts, n_parts, len(repeats) * len(prompts))
-        facts = await log_facts(self.service.lifecycle, self.service.dialect)
+        facts = await StartFacts.of(self.service)
         see = Failures(max(GIVE_UP_AFTER, self.plan.trial.concurrency)).see
         writer, _ = RunWriter.resume(self.out / BASELINE)
         with measuring(BASELINE, self.plan.trial, writer, self.watch, see) as (side, end):
@@ -203,7 +204,7 @@ class LiveTrial:
             self.left_out |= side.left_out
             side.finish(end)
         self.is_asked_again = True
-        self.differences[BASELINE] = between_starts(self.found.extra.get(FACTS, {}), facts)
+        self.differences[BASELINE] = self.facts.before(facts)
 
     async def _asker(self, pool: Pool) -> Asker:
         service = self.service

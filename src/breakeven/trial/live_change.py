@@ -14,12 +14,15 @@ from breakeven.servers import recovery
 from breakeven.servers.lifecycle import START_LIMIT_S, Lifecycle
 from breakeven.servers.operation_kinds import RunCommand, WriteFile
 from breakeven.servers.operations import Operation
-from breakeven.servers.readiness import Progress, Ready, Wanted, wait_until_ready
+from breakeven.servers.progress import Progress
+from breakeven.servers.readiness import Ready, Wanted, wait_until_ready
 from breakeven.servers.start_times import keep_start_s, last_start_s
 from breakeven.servers.undo_journal import UndoJournal
 from breakeven.servers.undo_record import Verification
 from breakeven.trial.live_interrupts import heeded, undisturbed
-from breakeven.trial.live_records import LivePlan, Service, Watch
+from breakeven.trial.live_plan import LivePlan
+from breakeven.trial.live_service import Service
+from breakeven.trial.live_watch import Watch
 from breakeven.workload.prompts import Prompt
 
 Told = TypeVar("Told")
@@ -96,8 +99,7 @@ class LiveChange:
         return await ready(self.service, limit_s, changed, began, probes, concurrency, self._progress)
 
     def _limit_s(self, changed: bool) -> float:
-        """A baseline that answers late is better than one that is given up."""
-        return self.plan.start_limit_s if changed else max(self.plan.start_limit_s, START_LIMIT_S)
+        return self.plan.start_limit_s if changed else put_back_limit_s(self.plan)
 
     def _now(self) -> float | None:
         """A person may take hours to restart a server: that is no part of its start."""
@@ -108,6 +110,11 @@ class LiveChange:
 
     def _progress(self, progress: Progress) -> None:
         told(self.watch.starting, progress)
+
+
+def put_back_limit_s(plan: LivePlan) -> float:
+    """A baseline that answers late is better than one that is given up."""
+    return max(plan.start_limit_s, START_LIMIT_S)
 
 
 def told(tell: Callable[[Told], None], what: Told) -> None:
@@ -132,7 +139,7 @@ async def changing(service: Service, plan: LivePlan, watch: Watch) -> AsyncItera
         UndoJournal.open(
             service.lifecycle.kind, service.found, service.verification(), service.options
         ) as journal,
-        heeded(say),
+        heeded(say, put_back_limit_s(plan)),
     ):
         change = LiveChange(service, plan, watch, journal)
         is_interrupted = False
@@ -144,7 +151,8 @@ async def changing(service: Service, plan: LivePlan, watch: Watch) -> AsyncItera
             raise
         finally:
             if not change.kept:
-                await undisturbed(_put_back(change, restart=not is_interrupted), say)
+                going = _put_back(change, restart=not is_interrupted)
+                await undisturbed(going, say, put_back_limit_s(plan))
 
 
 async def _put_back(change: LiveChange, restart: bool) -> None:

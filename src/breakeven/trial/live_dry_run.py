@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterator
 
 from breakeven.engines.speculation import SpeculationConfig
-from breakeven.secrets import masked_argv
+from breakeven.secrets import shown_argv
 from breakeven.servers.lifecycle import State
 from breakeven.servers.operation_kinds import RunCommand
 from breakeven.servers.operations import Operation
 from breakeven.servers.start_times import last_start_s
 from breakeven.trial.live_change import operations_of
 from breakeven.trial.live_order import Repeats
-from breakeven.trial.live_records import LivePlan, Service
+from breakeven.trial.live_plan import LivePlan
+from breakeven.trial.live_service import Service
 from breakeven.units import count, duration
 
 
@@ -25,7 +25,7 @@ def dry_run(service: Service, plan: LivePlan, state: State) -> str:
     """
     lines = [f"{service.found.target}: {service.dialect.title} at {service.endpoint.base_url}"]
     argv = service.found.as_run or service.found.argv
-    lines += [f"  {shlex.join(masked_argv(argv))}"] if argv else []
+    lines += [f"  {shown_argv(argv)}"] if argv else []
     stopped = service.not_running(state)
     lines += [f"  warning: {words}" for words in (stopped, *service.warnings(())) if words is not None]
     lines += ["", *_baseline(service), *_requests(plan, plan.before)]
@@ -46,10 +46,10 @@ def _candidate(service: Service, plan: LivePlan, candidate: SpeculationConfig) -
     argv = service.candidate_argv(candidate, None)
     repeats = plan.repeats(service.dialect, candidate, plan.before)
     yield f"Candidate: {candidate.describe()}"
-    for warning in service.dialect.warnings(candidate, service.found.argv):
+    for warning in service.dialect.warnings(candidate, service.found.argv, service.version):
         yield f"  warning: {warning}"
     yield from (f"  {line}" for line in service.lifecycle.diff(service.found, argv).splitlines())
-    operations = operations_of(service, argv, candidate)
+    operations = operations_of(service, argv, candidate, service.version)
     if not service.ends_with_us:
         yield "  write the journal, by which  breakeven recover  can undo each of these"
     yield from (f"  {operation.describe()}" for operation in operations if not _is_undo_only(operation))

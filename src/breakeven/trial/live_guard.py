@@ -10,7 +10,7 @@ from breakeven.compare.degenerate import is_degenerate
 from breakeven.errors import ServerError
 from breakeven.servers.watch import Bounds, CandidateWatch, until_death
 from breakeven.trace.records import RequestTrace
-from breakeven.trial.live_records import Service
+from breakeven.trial.live_service import Service
 
 LAST_LOOKS_S = 5.0
 """Requests fail before it is seen that the process has ended, which says more."""

@@ -11,17 +11,27 @@ from types import FrameType
 from typing import Any, TypeVar
 
 from breakeven.servers.to_its_end import to_its_end
+from breakeven.units import duration
 
 Result = TypeVar("Result")
 Say = Callable[[str], None]
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-WAIT = "the service is being put back as it was found: wait"
+
+
+def wait_words(limit_s: float) -> str:
+    """Said to a signal that is not heeded."""
+    return (
+        "the service is being put back as it was found: wait; what fails is tried again for up to "
+        f"{duration(limit_s)}. Ctrl-\\ ends this at once and leaves the service as it is then, which  "
+        "breakeven recover  puts back"
+    )
 
 
 @contextmanager
-def heeded(say: Say) -> Iterator[None]:
-    """From within the task that the first signal is to cancel. Any further one is answered, and nothing else.
+def heeded(say: Say, limit_s: float) -> Iterator[None]:
+    """From within the task that the first signal is to cancel. Any further one is answered, and nothing else;
+    `limit_s` is that of the put-back.
 
     Signals that are ignored stay so, as SIGHUP is below nohup. Outside the main thread there are none.
     """
@@ -35,7 +45,7 @@ def heeded(say: Say) -> Iterator[None]:
     def handle(number: int, frame: FrameType | None) -> None:
         came.append(number)
         if len(came) > 1:
-            loop.call_soon_threadsafe(say, WAIT)
+            loop.call_soon_threadsafe(say, wait_words(limit_s))
             return
         interrupt = before[signal.SIGINT]
         if callable(interrupt) and interrupt is not signal.default_int_handler:
@@ -53,10 +63,10 @@ def heeded(say: Say) -> Iterator[None]:
             signal.signal(number, before[number])
 
 
-async def undisturbed(work: Coroutine[Any, Any, Result], say: Say) -> Result:
+async def undisturbed(work: Coroutine[Any, Any, Result], say: Say, limit_s: float) -> Result:
     """Comes to its end though the caller is cancelled meanwhile; that is raised afterwards."""
     task = asyncio.ensure_future(work)
-    cancelled = await to_its_end(task, lambda: say(WAIT))
+    cancelled = await to_its_end(task, lambda: say(wait_words(limit_s)))
     result = task.result()
     if cancelled is not None:
         raise cancelled

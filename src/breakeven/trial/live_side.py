@@ -20,7 +20,7 @@ from breakeven.measure import End, closing, keep_warnings, send_warmup
 from breakeven.trace.journal import RunWriter
 from breakeven.trace.records import RequestTrace
 from breakeven.trace.run import RunMeta
-from breakeven.trial.live_records import Watch
+from breakeven.trial.live_watch import Watch
 from breakeven.trial.plan import TrialPlan
 from breakeven.trial.windows import Windows
 from breakeven.workload.prompts import Prompt, Request, Workload
@@ -30,8 +30,6 @@ See = Callable[[RequestTrace], None]
 
 LEFT_OUT = "left_out"
 """Field of run.json: repeats in which the client fell behind, and why."""
-FACTS = "log_facts"
-"""What the log told of the start (Dialect.facts)."""
 RELOAD_S = "reload_s"
 """How long its start took, where it was started for this."""
 PRIME_TOKENS = 8

@@ -17,6 +17,7 @@ from click.testing import CliRunner, Result
 
 from breakeven.cli import live, live_service
 from breakeven.cli.trial import trial
+from breakeven.client.endpoint import Endpoint
 from breakeven.engines.speculation import SpeculationConfig
 from breakeven.engines.vllm import Vllm
 from breakeven.errors import UsageError
@@ -27,6 +28,7 @@ from breakeven.servers.lifecycle import Found
 from breakeven.servers.occupied import occupied
 from breakeven.servers.start_times import keep_start_s
 from breakeven.servers.systemd.dropin import TRIAL_NAME
+from breakeven.trace.meta import ServerInfo
 from breakeven.trace.run import load_run
 from breakeven.trial import confounded
 from breakeven.trial import live as live_trial
@@ -169,6 +171,41 @@ def test_what_cannot_be_is_refused_before_anything_is_measured(
 def test_a_server_is_named_as_its_kind_has_it(stage: Stage, words: tuple[str, ...], said: str):
     result = CliRunner().invoke(trial, list(words), standalone_mode=False)
     assert isinstance(result.exception, UsageError) and said in str(result.exception)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--method", "ngrm", "--k", 5), "vLLM has no ngrm: did you mean ngram?"),
+        (("--method", "ngram", "--k", 5, "--set", "revison=x"), "did you mean revision?"),
+    ],
+)
+def test_a_slip_is_told_before_anything_is_measured(stage: Stage, words: tuple[object, ...], said: str):
+    assert said in stage.refused("--yes", *words)
+    assert stage.touched() == [] and not list(stage.folder.glob("out*"))
+
+
+@pytest.mark.parametrize("version", ["0.32.0", "0.99.0", None])
+def test_a_name_that_is_not_known_is_right_where_the_server_is_newer(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch, version: str | None
+):
+    asked: list[str] = []
+
+    async def server_at(endpoint: Endpoint) -> ServerInfo:
+        asked.append(endpoint.base_url)
+        return ServerInfo("vllm", version)
+
+    monkeypatch.setattr(live_service, "_server_at", server_at)
+    words = ("--method", "ngram", "--k", 5, "--set", "newest=1")
+    if version == "0.99.0":
+        said = stage.run(*words, "--dry-run").stdout
+        assert "setting newest is none that vLLM has as far as is known here" in said
+        assert '"newest":1' in said
+    else:
+        assert "vLLM up to 0.33 has no setting newest" in stage.refused(*words, "--dry-run")
+    assert len(asked) == 1
+    stage.run(*NGRAM, "--dry-run")
+    assert len(asked) == 1
 
 
 def test_a_service_of_no_known_engine_is_refused(stage: Stage):

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from breakeven.cli import log_sources
+from breakeven.cli import log_bytes, log_sources
 from breakeven.cli.log_options import Since, log_of
 from breakeven.cli.log_sources import DockerLog, FileLog, JournalLog, PodLog
 from breakeven.errors import ServerError, UsageError
@@ -283,3 +283,38 @@ def test_what_a_command_printed_is_shown_without_keys(command: Callable[..., Pat
     with pytest.raises(ServerError) as error:
         whole(DockerLog("x"))
     assert "s3cr3t" not in str(error.value) and "vllm serve" in str(error.value)
+
+
+def test_what_expands_without_end_is_not_read_for_ever(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """A few bytes that come to megabytes, as a file and through a pipe; lines that repeat are none."""
+    monkeypatch.setattr(log_bytes, "FREE_BYTES", 1 << 20)
+    bomb = gzip.compress(b"x" * 10_000_000, mtime=0)
+    (tmp_path / "bomb.gz").write_bytes(bomb)
+    with pytest.raises(UsageError, match=r"bomb.gz expands to more than .*, as no log does"):
+        whole(FileLog(tmp_path / "bomb.gz"))
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(bomb)))
+    with pytest.raises(UsageError, match="standard input expands"):
+        whole(FileLog(Path("-")))
+    lines = b"".join(b"INFO 11-29 10:%02d:%02d step\n" % divmod(n // 4 % 3600, 60) for n in range(200_000))
+    (tmp_path / "a.gz").write_bytes(gzip.compress(lines, mtime=0))
+    assert whole(FileLog(tmp_path / "a.gz")) == lines
+
+
+@pytest.mark.parametrize(
+    ("log", "word"),
+    [
+        (FileLog(Path("a b.log")), "'a b.log'"),
+        (FileLog(Path("a.log.gz")), "<(zcat a.log.gz)"),
+        (FileLog(Path("-")), None),
+        (FileLog(Path("./-x")), "./-x"),
+        (JournalLog(UNIT), "<(journalctl --unit=vllm.service --output=cat --all)"),
+        (
+            JournalLog(UNIT, True, SINCE),
+            f"<(journalctl --user-unit=vllm.service --output=cat --all --since=@{int(SINCE.timestamp())})",
+        ),
+        (DockerLog("a;b"), "<(docker logs -- 'a;b' 2>&1)"),
+        (PodLog("p", "n"), "<(kubectl logs --namespace=n -- p)"),
+    ],
+)
+def test_how_a_command_is_given_it(log: log_sources.Log, word: str | None):
+    assert log.word() == word

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -11,6 +13,9 @@ from click.testing import CliRunner
 from breakeven.cli.recover import recover
 from breakeven.errors import UsageError
 from breakeven.servers.occupied import occupied
+from breakeven.servers.operation_kinds import WriteFile
+from breakeven.servers.undo_journal import UndoJournal
+from tests.unit.servers.fake_service import FOUND, VERIFICATION
 
 
 @pytest.fixture(autouse=True)
@@ -42,3 +47,39 @@ def test_a_trial_that_runs_is_not_recovered():
         said("docker:a")
     with pytest.raises(UsageError, match="no cut-off trial on 'docker:a'"):
         said("docker:a")
+
+
+@pytest.fixture
+def recovering() -> Iterator[str]:
+    """A journal that another process puts back; here it is this one."""
+    with UndoJournal.open("systemd", FOUND, VERIFICATION) as journal:
+        journal.about_to(WriteFile("/etc/a.conf", b"new"))
+        path = journal.path
+    with UndoJournal.adopt(path):
+        yield f"process {os.getpid()} has been putting {FOUND.target} back since 20"
+
+
+@pytest.mark.parametrize("words", [(), ("--list",)])
+def test_a_recovery_that_is_under_way_is_named(words: tuple[str, ...], recovering: str):
+    told = said(*words)
+    assert told.startswith(recovering)
+    assert told.endswith(": wait until it ends\nnothing else is to be put back\n")
+
+
+def test_a_recovery_that_is_under_way_is_in_the_list_for_programs(recovering: str):
+    (one,) = json.loads(said("--list", "--json"))["recovering"]
+    assert (one["target"], one["pid"]) == (FOUND.target, os.getpid())
+
+
+def test_what_is_being_put_back_is_not_put_back_twice(recovering: str):
+    with pytest.raises(UsageError, match=f"{recovering}.*: wait until it ends"):
+        said(FOUND.target)
+    with pytest.raises(UsageError, match=f"{recovering}.*: wait until it ends"):
+        UndoJournal.open("systemd", FOUND, VERIFICATION)
+
+
+def test_a_trial_that_holds_its_journal_is_no_recovery():
+    with UndoJournal.open("systemd", FOUND, VERIFICATION):
+        assert said() == "nothing is to be put back\n"
+        with pytest.raises(UsageError, match=f"process {os.getpid()} has had a trial on"):
+            UndoJournal.open("systemd", FOUND, VERIFICATION)

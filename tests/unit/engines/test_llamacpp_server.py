@@ -82,7 +82,7 @@ def test_a_switch_takes_no_word() -> None:
         (SpeculationConfig("draft-model", 5), "type --draft PATH"),
         (SpeculationConfig("ngram", 5, draft="d"), "leave out --draft"),
         (SpeculationConfig("ngram-cache", 5), "leave out --k"),
-        (SpeculationConfig("ngram", 5, options={"threads": 2}), "no setting of llama.cpp's speculation"),
+        (SpeculationConfig("ngram", 5, options={"threads": 2}), "has no setting threads of speculation"),
     ],
 )
 def test_refused(config: SpeculationConfig, message: str) -> None:

@@ -89,7 +89,7 @@ def test_no_algorithm_is_no_speculation() -> None:
         (SpeculationConfig("suffix"), "SGLang has no suffix"),
         (SpeculationConfig("eagle3", 3), "type --draft PATH"),
         (SpeculationConfig("ngram", 3, draft="d"), "leave out --draft"),
-        (SpeculationConfig("ngram", 3, options={"tp": 2}), "no setting of SGLang's speculation"),
+        (SpeculationConfig("ngram", 3, options={"tp": 2}), "has no setting tp of speculation"),
     ],
 )
 def test_refused(config: SpeculationConfig, message: str) -> None:

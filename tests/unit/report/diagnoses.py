@@ -24,7 +24,7 @@ FINDING = Finding(
     "Async scheduling is off in the candidate only",
     "the log says: Async scheduling not supported",
     "high",
-    "grep -i 'async scheduling' CANDIDATE.log",
+    "grep -i 'async scheduling' vllm.log",
     "Look for `will be disabled`.",
     (0.001, 0.0025),
 )

@@ -49,7 +49,7 @@ def test_all_that_matters_is_said_at_any_width(width: int):
         "coding 15.97 21.55 to 54.96",
         "Ruled out by the arithmetic 1. Distinct experts as the sole cause",
         "1. Async scheduling is off in the candidate only (confidence high, up to 2.5 ms a step)",
-        "Check: grep -i 'async scheduling' CANDIDATE.log",
+        "Check: grep -i 'async scheduling' vllm.log",
         "! a note",
     ):
         assert said in text, said

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import ClassVar
 
 from breakeven.engines.dialect import Address, Dialect
+from breakeven.engines.names import Names
 from breakeven.engines.phase import Phase
 from breakeven.engines.speculation import SpeculationConfig
 
@@ -13,6 +14,7 @@ from breakeven.engines.speculation import SpeculationConfig
 class PlainDialect(Dialect):
     name: ClassVar[str] = "plain"
     title: ClassVar[str] = "Plain"
+    names: ClassVar[Names] = Names("Plain", "1", ("ngram",))
 
     def start(self, argv: Sequence[str]) -> int | None:
         return 1

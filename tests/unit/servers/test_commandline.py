@@ -1,7 +1,8 @@
 import pytest
 
 from breakeven.errors import UsageError
-from breakeven.servers.commandline import read_command_line, words_diff
+from breakeven.servers.argv_diff import argv_diff
+from breakeven.servers.commandline import read_command_line
 
 SPECULATING = ("--speculative-config", '{"method":"ngram"}')
 
@@ -32,7 +33,7 @@ def test_no_words_are_no_command():
 
 def test_a_diff_hides_secrets_and_shows_words():
     line = read_command_line(["vllm", "serve", "m", "--api-key", "sk-mine"])
-    text = words_diff(line, (*line.argv, *SPECULATING), "docker:vllm")
+    text = argv_diff(line.argv, (*line.argv, *SPECULATING), "docker:vllm")
     assert "sk-mine" not in text
     assert text.startswith("--- docker:vllm (now)\n+++ docker:vllm (in the trial)\n")
     assert "+--speculative-config\n" in text

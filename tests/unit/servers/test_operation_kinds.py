@@ -2,7 +2,9 @@
 
 import json
 import os
+import signal
 import stat
+import subprocess
 import time
 from pathlib import Path
 
@@ -11,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from breakeven.errors import ServerError, StorageError, UsageError
+from breakeven.servers import sudo_host
 from breakeven.servers.fake.host import FakeHost
 from breakeven.servers.host import LocalHost, partial_of
 from breakeven.servers.operation_kinds import RunCommand, StartWith, WriteFile, operation_from_json
@@ -287,6 +290,29 @@ async def test_a_sudo_that_would_ask_says_what_to_type(sudo: Path):
         await SudoHost().run(("true",))
     with pytest.raises(ServerError, match="type  sudo -v"):
         SudoHost().read("/etc/no-such-file")
+
+
+@pytest.mark.parametrize("can_be_killed", [True, False])
+def test_a_sudo_that_hangs_is_not_waited_for(
+    sudo: Path, monkeypatch: pytest.MonkeyPatch, can_be_killed: bool
+):
+    (sudo / "sudo").write_text(f"#!/bin/sh\necho $$ > {sudo}/pid\nexec sleep 60\n")
+
+    def forbidden(process: subprocess.Popen[bytes]) -> None:
+        raise PermissionError
+
+    if not can_be_killed:
+        monkeypatch.setattr(subprocess.Popen, "kill", forbidden)
+    monkeypatch.setattr(sudo_host, "SUDO_TIMEOUT_S", 0.5)
+    monkeypatch.setattr(sudo_host, "KILL_S", 0.1)
+    with pytest.raises(
+        ServerError, match=r"sudo -n -- test -e /x did not come to an end within 0\.5 s"
+    ) as raised:
+        SudoHost().mode("/x")
+    pid = int((sudo / "pid").read_text())
+    assert (f"sudo kill {pid}" in str(raised.value)) is not can_be_killed
+    if not can_be_killed:
+        os.kill(pid, signal.SIGKILL)
 
 
 async def test_lines_come_one_by_one_and_closing_them_ends_the_command(tmp_path: Path):

@@ -13,7 +13,8 @@ from breakeven.servers import readiness, restart
 from breakeven.servers.fake import FakeServer, Script, empty_body, html_page, http_error, json_not_sse
 from breakeven.servers.fake.lifecycle import FakeLifecycle
 from breakeven.servers.lifecycle import State
-from breakeven.servers.readiness import Progress, Ready, Wanted, wait_until_ready
+from breakeven.servers.progress import Progress
+from breakeven.servers.readiness import Ready, Wanted, wait_until_ready
 from breakeven.servers.start_times import keep_start_s, last_start_s
 from tests.unit.servers.plain_dialect import PlainDialect
 
@@ -187,6 +188,63 @@ async def test_a_process_that_says_when_it_started(
         else:
             with pytest.raises(UsageError, match="not restarted"):
                 await restarted(server)
+
+
+async def returned(
+    server: FakeServer,
+    usual_s: float | None,
+    deadline_s: float = LONG_S,
+    lifecycle: FakeLifecycle | None = None,
+) -> tuple[Ready, list[Progress]]:
+    """What comes back as it was found."""
+    seen: list[Progress] = []
+    wanted = Wanted(Endpoint(server.url, model="fake-model"), deadline_s, usual_s=usual_s, is_returning=True)
+    ready = await wait_until_ready(
+        lifecycle or FakeLifecycle(), PlainDialect(), wanted, began=time.monotonic(), watch=seen.append
+    )
+    return ready, seen
+
+
+async def test_what_comes_back_slowly_is_given_the_time_that_it_took_before(monkeypatch: pytest.MonkeyPatch):
+    """It answers, as what it replaces does; the sign of the restart comes late."""
+    monkeypatch.setattr(restart, "PATIENCE_S", 0.0)
+    lifecycle = FakeLifecycle()
+    asyncio.get_running_loop().call_later(0.4, lifecycle.lines.append, "PHASE serving")
+    async with FakeServer(QUICK) as server:
+        ready, seen = await returned(server, usual_s=LONG_S, lifecycle=lifecycle)
+    assert ready.seconds > 0.3
+    assert any("with no sign of a restart" in progress.describe() for progress in seen)
+
+
+async def test_what_was_never_restarted_is_found_out_once_that_time_is_over(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(restart, "PATIENCE_S", 0.0)
+    async with FakeServer(QUICK) as server:
+        began = time.monotonic()
+        with pytest.raises(UsageError, match="reaches a server that was not restarted"):
+            await returned(server, usual_s=0.2)
+        assert time.monotonic() - began > 0.4
+        with pytest.raises(ServerError, match=r"not ready within .*no sign of a restart"):
+            await returned(server, usual_s=LONG_S, deadline_s=0.3)
+
+
+async def test_where_no_start_was_timed_what_comes_back_has_a_time_of_its_own(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    monkeypatch.setattr(restart, "PATIENCE_S", 0.0)
+    monkeypatch.setattr(readiness, "UNTIMED_S", 0.3)
+    async with FakeServer(QUICK) as server:
+        began = time.monotonic()
+        with pytest.raises(UsageError, match="not restarted"):
+            await returned(server, usual_s=None)
+        assert time.monotonic() - began > 0.3
+
+
+async def test_a_candidate_is_given_no_more_time_than_before(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(restart, "PATIENCE_S", 0.0)
+    async with FakeServer(QUICK) as server:
+        wanted = Wanted(Endpoint(server.url, model="fake-model"), LONG_S, usual_s=LONG_S)
+        with pytest.raises(UsageError, match="not restarted"):
+            await wait_until_ready(FakeLifecycle(), PlainDialect(), wanted, began=time.monotonic())
 
 
 async def test_an_address_that_is_dead_while_its_process_starts_is_a_sign_of_the_restart():

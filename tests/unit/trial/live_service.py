@@ -18,7 +18,7 @@ from breakeven.engines.speculation import SpeculationConfig
 from breakeven.engines.vllm import Vllm
 from breakeven.servers.fake import FakeServer, Script, Speculation, vllm_script
 from breakeven.servers.lifecycle import State
-from breakeven.servers.readiness import Progress
+from breakeven.servers.progress import Progress
 from breakeven.servers.undo_journal import journals_folder
 from breakeven.servers.undo_record import read_record
 from breakeven.trace.records import RequestTrace

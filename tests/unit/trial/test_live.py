@@ -155,6 +155,21 @@ async def test_a_baseline_that_comes_back_otherwise_is_a_confounder(here: Site, 
     assert "the baseline came back with other tokens in the KV cache: 1024 → 900" in result.confounders
 
 
+async def test_what_the_sides_were_not_made_of_alike_is_a_confounder(
+    here: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    images = iter(("sha256:a", "sha256:b", "sha256:c"))
+
+    async def made_of() -> dict[str, str]:
+        return {"image": next(images)}
+
+    monkeypatch.setattr(here.lifecycle, "made_of", made_of)
+    result = await trial(here, tmp_path)
+    assert "the sides differ in image: sha256:a → sha256:b" in result.confounders
+    assert "the baseline came back with other image: sha256:a → sha256:c" in result.confounders
+    assert load_run(tmp_path / "baseline").meta.extra["made_of"] == {"image": "sha256:a"}
+
+
 async def test_ab_asks_the_baseline_once_and_says_so(here: Site, tmp_path: Path):
     result = await trial(here, tmp_path, replace(PLAN, order="AB"))
     assert repeats_asked(here) == [("baseline", [0, 1]), ("candidate", [0, 1])]

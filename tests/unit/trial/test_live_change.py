@@ -14,7 +14,7 @@ from breakeven.engines.vllm import Vllm
 from breakeven.errors import UsageError
 from breakeven.servers.operation_kinds import RunCommand, WriteFile
 from breakeven.trial.live_change import operations_of
-from breakeven.trial.live_records import Service
+from breakeven.trial.live_service import Service
 from tests.unit.servers import fake_service
 from tests.unit.trial.live_service import NGRAM, Supervised
 

@@ -9,8 +9,10 @@ from collections.abc import Callable
 
 import pytest
 
-from breakeven.trial.live_interrupts import WAIT, heeded, undisturbed
+from breakeven.trial.live_interrupts import heeded, undisturbed, wait_words
 
+LIMIT_S = 7200.0
+WAIT = wait_words(LIMIT_S)
 LOOPS: list[Callable[[], asyncio.AbstractEventLoop] | None] = [None]
 try:
     import uvloop
@@ -29,12 +31,12 @@ class Work:
         self.is_back = False
 
     async def changed(self) -> None:
-        with heeded(self.said.append):
+        with heeded(self.said.append, LIMIT_S):
             try:
                 asyncio.get_running_loop().call_later(0.01, os.kill, os.getpid(), self.first)
                 await asyncio.sleep(30)
             finally:
-                await undisturbed(self.put_back(), self.said.append)
+                await undisturbed(self.put_back(), self.said.append, LIMIT_S)
 
     async def put_back(self) -> None:
         for _ in range(self.how_often):
@@ -94,7 +96,7 @@ def test_a_signal_that_is_ignored_stays_so():
     try:
 
         async def hung_up() -> None:
-            with heeded(lambda line: None):
+            with heeded(lambda line: None, LIMIT_S):
                 os.kill(os.getpid(), signal.SIGHUP)
                 await asyncio.sleep(0.02)
 
@@ -119,7 +121,7 @@ async def test_a_thread_that_gets_no_signals():
     said: list[str] = []
 
     async def inside() -> str:
-        with heeded(said.append):
+        with heeded(said.append, LIMIT_S):
             return "done"
 
     assert await asyncio.to_thread(lambda: asyncio.run(inside())) == "done"
@@ -134,7 +136,7 @@ async def test_cancelled_work_comes_to_its_end_and_its_result_is_not_lost_silent
         ended.append("ended")
         return "result"
 
-    task = asyncio.ensure_future(undisturbed(work(), said.append))
+    task = asyncio.ensure_future(undisturbed(work(), said.append, LIMIT_S))
     await asyncio.sleep(0.01)
     for _ in range(2):
         task.cancel()
@@ -142,7 +144,7 @@ async def test_cancelled_work_comes_to_its_end_and_its_result_is_not_lost_silent
     with pytest.raises(asyncio.CancelledError):
         await task
     assert ended == ["ended"] and said == [WAIT, WAIT]
-    assert await undisturbed(work(), said.append) == "result"
+    assert await undisturbed(work(), said.append, LIMIT_S) == "result"
 
 
 async def test_what_the_work_raises_is_raised():
@@ -150,4 +152,9 @@ async def test_what_the_work_raises_is_raised():
         raise ValueError("broken")
 
     with pytest.raises(ValueError, match="broken"):
-        await undisturbed(work(), lambda line: None)
+        await undisturbed(work(), lambda line: None, LIMIT_S)
+
+
+def test_who_waits_is_told_for_how_long_at_most_and_how_to_end_it_nevertheless():
+    assert "for up to 2 h" in WAIT
+    assert "Ctrl-\\ ends this at once" in WAIT and "breakeven recover" in WAIT

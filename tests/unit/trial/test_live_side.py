@@ -16,8 +16,8 @@ from breakeven.measure import MeasurePlan, describe, send_warmup
 from breakeven.servers.fake import FakeServer, Speculation, vllm_script
 from breakeven.trace.journal import RunWriter
 from breakeven.trace.run import Run, load_run
-from breakeven.trial.live_records import Watch
 from breakeven.trial.live_side import MeasuredSide, measuring, unanswered
+from breakeven.trial.live_watch import Watch
 from breakeven.trial.plan import TrialPlan
 from breakeven.workload.prompts import Prompt, Sampling, Workload
 

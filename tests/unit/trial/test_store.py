@@ -1,10 +1,16 @@
 import dataclasses
 from pathlib import Path
+from typing import Any
 
 import orjson
 import pytest
 
+from breakeven.acceptance.counters import SpecCounters
+from breakeven.acceptance.meter import FOREIGN
 from breakeven.errors import RunFormatError, UsageError
+from breakeven.trace.disk import META
+from breakeven.trace.meta import dump_meta
+from breakeven.trial.result import TrialResult
 from breakeven.trial.store import (
     FILE,
     FORMAT_VERSION,
@@ -90,3 +96,49 @@ def test_a_value_of_another_type_is_damage(change: dict, tmp_path: Path):
     (tmp_path / FILE).write_bytes(orjson.dumps({**values, **change}))
     with pytest.raises(RunFormatError, match="damaged"):
         load_record(tmp_path)
+
+
+PAGE = SpecCounters(None, 40, 160, 80, (30, 25, 15, 10), "vLLM /metrics")
+REAL = " ".join(map(str, range(400)))
+"""No loop."""
+OWN = SpecCounters(200, 40, 160, 80, None, "vLLM metrics in the reply", 280)
+
+
+def counting(folder: Path, own: SpecCounters | None = None, warnings: tuple[str, ...] = ()) -> Path:
+    """A run whose page counted PAGE, and whose first reply counted `own`."""
+    first, *others = [trace for trace in BASELINE if trace.repeat == 0]
+    run = builders.run_on_disk(
+        folder, [dataclasses.replace(first, speculation=own, text=REAL), *others], {"ok": True, "reasons": ()}
+    )
+    meta = dataclasses.replace(run.meta, counters=PAGE, warnings=warnings)
+    (folder / META).write_bytes(dump_meta(meta))
+    return folder
+
+
+def candidate(tmp_path: Path, **how: Any) -> TrialResult:
+    return compare_runs(counting(tmp_path / "a"), counting(tmp_path / "b", **how), 0.02, 0.95)
+
+
+def test_what_the_page_counted_stands_in_where_no_reply_counts(tmp_path: Path):
+    assert candidate(tmp_path).candidate.acceptance == PAGE
+
+
+def test_what_the_page_alone_knows_is_put_beside_what_the_replies_counted(tmp_path: Path):
+    found = candidate(tmp_path, own=OWN).candidate
+    assert found.acceptance is not None and found.acceptance.accepted_per_position == (30, 25, 15, 10)
+    assert found.acceptance.steps == OWN.steps and list(found.acceptance_by_prompt.values()) == [OWN]
+
+
+@pytest.mark.parametrize("own", [None, OWN])
+def test_what_a_page_counted_of_others_too_is_not_the_sides(own: SpecCounters | None, tmp_path: Path):
+    why = f"{FOREIGN}: it finished 99 requests while 8 were asked of it"
+    made = candidate(tmp_path, own=own, warnings=(why,))
+    assert made.candidate.acceptance == own
+    assert made.baseline.acceptance == PAGE, "whose server was its own"
+    assert f"candidate: {why}" in made.confounders
+
+
+def test_a_warning_of_both_sides_is_told_once_and_one_of_one_side_names_it(tmp_path: Path):
+    sides = {name: counting(tmp_path / name, warnings=("both", name)) for name in ("baseline", "candidate")}
+    told = compare_runs(*sides.values(), 0.02, 0.95).confounders
+    assert told[:3] == ("both", "baseline: baseline", "candidate: candidate")

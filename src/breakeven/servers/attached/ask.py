@@ -18,7 +18,7 @@ LOOK_S = 2.0
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class Launch:
     """How the server is to run."""
 
     command: tuple[str, ...]
@@ -34,14 +34,14 @@ class AskForRestart:
     waits_for_somebody: ClassVar[Literal[True]] = True
 
     url: str
-    before: Wanted
-    after: Wanted
+    before: Launch
+    after: Launch
     started: str | None = None
     """When the server that was found had started, by its own clock; None where it does not say."""
     person: Person = field(default_factory=Terminal, compare=False)
     endpoint: Endpoint | None = field(default=None, compare=False)
     """With credentials, which are not kept; None is `url` without any."""
-    said: list[Wanted] = field(default_factory=list, compare=False)
+    said: list[Launch] = field(default_factory=list, compare=False)
     """What somebody was told to run, as far as this process knows; a journal does not, and has `after`."""
 
     def describe(self) -> str:
@@ -62,7 +62,7 @@ class AskForRestart:
             return
         await self._ask(self.before, self.after)
 
-    async def _ask(self, wanted: Wanted, other: Wanted) -> None:
+    async def _ask(self, wanted: Launch, other: Launch) -> None:
         first = await look(self._endpoint())
         self.person.tell(_request(self.url, wanted, other))
         self.said.append(wanted)
@@ -74,7 +74,7 @@ class AskForRestart:
                 return
             await asyncio.sleep(LOOK_S)
 
-    async def _is_as_wanted(self, first: Seen, seen: Seen, went: bool, wanted: Wanted, other: Wanted) -> bool:
+    async def _is_as_wanted(self, first: Seen, seen: Seen, went: bool, wanted: Launch, other: Launch) -> bool:
         """By what it says itself, where that decides; else by what the person says."""
         if seen.speculates is not None and seen.speculates is not wanted.speculates:
             return False
@@ -100,15 +100,15 @@ class AskForRestart:
 
     @classmethod
     def from_json(cls, value: Mapping[str, Any]) -> AskForRestart:
-        before, after = (Wanted(tuple(command), on) for command, on in (value["before"], value["after"]))
+        before, after = (Launch(tuple(command), on) for command, on in (value["before"], value["after"]))
         return cls(value["url"], before, after, value["started"], said=[after])
 
 
-def wanted(argv: tuple[str, ...], speculates: bool) -> Wanted:
-    return Wanted(masked_argv(argv), speculates)
+def launch(argv: tuple[str, ...], speculates: bool) -> Launch:
+    return Launch(masked_argv(argv), speculates)
 
 
-def _request(url: str, wanted: Wanted, other: Wanted) -> str:
+def _request(url: str, wanted: Launch, other: Launch) -> str:
     if wanted.command:
         what = f"with\n\n  {shlex.join(wanted.command)}\n"
     else:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import AsyncIterator
 from typing import ClassVar
 
 from breakeven.client.endpoint import Endpoint
 from breakeven.engines.dialects import DIALECTS
 from breakeven.errors import UsageError
-from breakeven.secrets import masked_argv
-from breakeven.servers.attached.ask import AskForRestart, wanted
+from breakeven.servers.argv_diff import argv_diff
+from breakeven.servers.attached.ask import AskForRestart, launch
 from breakeven.servers.attached.person import Person, Terminal
 from breakeven.servers.attached.probe import look
 from breakeven.servers.lifecycle import Found, Kind, Lifecycle, State
@@ -47,8 +46,8 @@ class AttachedLifecycle(Lifecycle):
         return (
             AskForRestart(
                 self.endpoint.base_url,
-                wanted(found.argv, before),
-                wanted(argv, _speculates(argv) if found.argv else True),
+                launch(found.argv, before),
+                launch(argv, _speculates(argv) if found.argv else True),
                 found.evidence["started"] or None,
                 self._person,
                 self.endpoint,
@@ -56,10 +55,7 @@ class AttachedLifecycle(Lifecycle):
         )
 
     def diff(self, found: Found, argv: tuple[str, ...]) -> str:
-        old, new = ([f"{word}\n" for word in masked_argv(words)] for words in (found.argv, argv))
-        return "".join(
-            difflib.unified_diff(old, new, f"{found.target} (now)", f"{found.target} (in the trial)")
-        )
+        return argv_diff(found.argv, argv, found.target)
 
     async def restart(self) -> None:
         """Nothing is left to do: whoever was asked restarted it."""

@@ -11,16 +11,17 @@ from pathlib import Path
 from typing import Any, ClassVar
 
 from breakeven.errors import ServerError, UsageError
-from breakeven.secrets import masked_argv
-from breakeven.servers.commandline import CommandLine, read_command_line, words_diff
+from breakeven.secrets import shown_argv
+from breakeven.servers.argv_diff import argv_diff
+from breakeven.servers.commandline import CommandLine, read_command_line
 from breakeven.servers.compose.project import Project, config_hash, project_of
 from breakeven.servers.compose.up import ComposeUp, hash_now
 from breakeven.servers.docker.client import DOCKER, SLOW_TIMEOUT_S, DockerClient
 from breakeven.servers.docker.container import NOTED_BYTES, Container
-from breakeven.servers.lifecycle import Found, Kind, Lifecycle, State
+from breakeven.servers.lifecycle import IMAGE, Found, Kind, Lifecycle, State
 from breakeven.servers.operation_kinds import WriteFile, run_checked
 from breakeven.servers.operations import Host, Operation
-from breakeven.units import size
+from breakeven.units import count, size
 
 OVERRIDE_MODE = 0o600
 """A command line may hold a secret."""
@@ -78,7 +79,7 @@ class ComposeLifecycle(Lifecycle):
         )
 
     def diff(self, found: Found, argv: tuple[str, ...]) -> str:
-        return words_diff(self._inspected()[1], argv, found.target)
+        return argv_diff(self._inspected()[1].argv, argv, found.target)
 
     async def restart(self) -> None:
         """As the files say now, ours included where it is there; a container that is so already goes on."""
@@ -90,6 +91,16 @@ class ComposeLifecycle(Lifecycle):
         container = await self._container()
         return container.state(is_new=self._found_id not in (None, container.id))
 
+    async def returning_state(self) -> State:
+        """Compose makes a new container on the way back: for a moment there is none, or both are there."""
+        found = await self._containers()
+        if len(found) != 1:
+            return State("starting", f"service {self.service} has {count(len(found), 'container')} now")
+        return found[0].returning()
+
+    async def made_of(self) -> dict[str, str | None]:
+        return {IMAGE: (await self._container()).image_id}
+
     async def logs(self) -> AsyncIterator[str]:
         container = await self._container()
         started = str(container.inspected["State"]["StartedAt"])
@@ -98,12 +109,16 @@ class ComposeLifecycle(Lifecycle):
             async for line in lines:
                 yield line
 
-    async def _container(self, size: bool = False) -> Container:
-        """The service's only one. Raises UsageError."""
+    async def _containers(self, size: bool = False) -> list[Container]:
+        """Those of the service. Raises UsageError for one of a Compose that is too old."""
         labels = (f"com.docker.compose.service={self.service}", "com.docker.compose.oneoff=False")
         found = [await self._docker.find(each, size) for each in await self._docker.containers(*labels)]
         ours = [Container(each) for each in found if each is not None]
-        ours = [each for each in ours if self.file in project_of(each).files]
+        return [each for each in ours if self.file in project_of(each).files]
+
+    async def _container(self, size: bool = False) -> Container:
+        """The service's only one. Raises UsageError."""
+        ours = await self._containers(size)
         if not ours:
             raise UsageError(
                 f"no container runs service {self.service} of {self.file}: type  docker compose ls  and  "
@@ -126,7 +141,7 @@ class ComposeLifecycle(Lifecycle):
                 f"service {self.service} does not run as its files say now, so `up` would change more than "
                 f"the command: type  {shlex.join(project.up(override=False))}  first"
             )
-        if await self._docker.image_id(str(container.config["Image"])) != container.inspected["Image"]:
+        if await self._docker.image_id(str(container.config["Image"])) != container.image_id:
             raise UsageError(
                 f"image {container.config['Image']} is another one by now than service {self.service} runs: "
                 f"type  {shlex.join(project.up(override=False))}  first"
@@ -151,7 +166,7 @@ def _evidence(container: Container, project: Project) -> dict[str, str]:
     return {
         "container": container.name,
         "image": f"{container.config['Image']} ({container.inspected['Image']})",
-        "command": shlex.join(masked_argv(container.words)),
+        "command": shown_argv(container.words),
         "project": project.name,
         "files": ", ".join(project.files),
         "up": shlex.join(project.up(override=False)),

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from breakeven.secrets import masked_environment
-from breakeven.servers.lifecycle import State
+from breakeven.servers.lifecycle import Condition, State
 from breakeven.servers.moments import seconds_since
 
 CANDIDATE_OF = "breakeven.candidate-of"
@@ -35,6 +35,11 @@ class Container:
     @property
     def name(self) -> str:
         return str(self.inspected["Name"]).removeprefix("/")
+
+    @property
+    def image_id(self) -> str:
+        """Of the image that it was made from, whatever its name stands for by now."""
+        return str(self.inspected["Image"])
 
     @property
     def config(self) -> Mapping[str, Any]:
@@ -112,3 +117,12 @@ class Container:
         if status == "created" and state.get("Error"):
             return State("failed", str(state["Error"]))
         return State("stopped", status)
+
+    def returning(self) -> State:
+        """How it is while it comes back as it was found: what Docker starts again has not failed. It
+        is named, as another container had its place."""
+        now = self.state(is_new=False)
+        again = bool(self.inspected["State"]["Restarting"])
+        condition: Condition = "starting" if again else now.condition
+        detail = f"container {self.name}, {self.id[:SHORT_ID]}{f': {now.detail}' if now.detail else ''}"
+        return State(condition, detail, now.since_s)

@@ -3,20 +3,20 @@ stopped and put aside under another name, and a copy of it with the changed comm
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import AsyncIterator
 from contextlib import aclosing
 from typing import ClassVar
 
 from breakeven.errors import ServerError, UsageError
-from breakeven.secrets import masked_argv
-from breakeven.servers.commandline import CommandLine, read_command_line, words_diff
+from breakeven.secrets import shown_argv
+from breakeven.servers.argv_diff import argv_diff
+from breakeven.servers.commandline import CommandLine, read_command_line
 from breakeven.servers.docker.aside import PutAside
 from breakeven.servers.docker.client import DOCKER, SLOW_TIMEOUT_S, DockerClient
 from breakeven.servers.docker.container import NOTED_BYTES, Container
 from breakeven.servers.docker.copy import CopyContainer
 from breakeven.servers.docker.stop import StopContainer
-from breakeven.servers.lifecycle import Found, Kind, Lifecycle, State
+from breakeven.servers.lifecycle import IMAGE, Found, Kind, Lifecycle, State
 from breakeven.servers.operation_kinds import RunCommand, run_checked
 from breakeven.servers.operations import Host, Operation
 from breakeven.units import size
@@ -88,7 +88,7 @@ class DockerLifecycle(Lifecycle):
         )
 
     def diff(self, found: Found, argv: tuple[str, ...]) -> str:
-        return words_diff(self._inspected(), argv, found.target)
+        return argv_diff(self._inspected().argv, argv, found.target)
 
     async def restart(self) -> None:
         """A container runs as it is configured for all its life: one that runs already is left alone."""
@@ -97,6 +97,12 @@ class DockerLifecycle(Lifecycle):
     async def state(self) -> State:
         container = await self._container()
         return container.state(is_new=self._found_id not in (None, container.id))
+
+    async def returning_state(self) -> State:
+        return (await self._container()).returning()
+
+    async def made_of(self) -> dict[str, str | None]:
+        return {IMAGE: (await self._container()).image_id}
 
     async def logs(self) -> AsyncIterator[str]:
         started = str((await self._container()).inspected["State"]["StartedAt"])
@@ -162,7 +168,7 @@ def _evidence(container: Container) -> dict[str, str]:
         "id": container.id,
         "name": container.name,
         "image": f"{container.config['Image']} ({container.inspected['Image']})",
-        "command": shlex.join(masked_argv(container.words)),
+        "command": shown_argv(container.words),
         "restart": container.restart_policy,
     }
 

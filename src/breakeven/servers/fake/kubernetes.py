@@ -27,6 +27,8 @@ class FakeCluster:
         self.scalers = list(scalers)
         self.context = context
         self.may_patch = True
+        self.image_ids: dict[str, str] = {}
+        """Of images whose tag has moved, by the image."""
         self.log = ""
         self.pods: list[dict[str, Any]] = []
         self.host = FakeHost(self)
@@ -124,6 +126,7 @@ class FakeCluster:
         statuses = [
             {
                 "name": container["name"],
+                "imageID": self.image_ids.get(container["image"], f"{container['image']}@sha256:0a"),
                 "ready": True,
                 "restartCount": 0,
                 "state": {"running": {"startedAt": moment}},

@@ -15,12 +15,12 @@ from typing import Any, Self
 
 import orjson
 
+from breakeven.servers.fake.bodies import error, parsed, problem
 from breakeven.servers.fake.chunks import CREATED
 from breakeven.servers.fake.connection import Connection, HttpRequest
 from breakeven.servers.fake.metrics import Totals, llamacpp_metrics, vllm_metrics
 from breakeven.servers.fake.pacer import Pacer
 from breakeven.servers.fake.plan import plan
-from breakeven.servers.fake.presets import error_body
 from breakeven.servers.fake.reply import Reply, resolve
 from breakeven.servers.fake.script import Answer, Dialect, Script
 from breakeven.servers.fake.stream import Outcome, Served, Stream, reset
@@ -155,13 +155,13 @@ class FakeServer:
     def _handle(self, connection: Connection, request: HttpRequest) -> None:
         received_ns = perf_counter_ns()
         if not self._allowed(request):
-            connection.answer(_error(401, "Invalid API key."))
+            connection.answer(error(401, "Invalid API key."))
         elif request.method == "POST" and request.path in (_CHAT_PATH, _TEXT_PATH):
             self._generate(connection, request, received_ns)
         elif request.method == "GET" and (answer := self._page(request.path)) is not None:
             connection.answer(answer)
         else:
-            connection.answer(_error(404, f"Not Found: {request.method} {request.path}"))
+            connection.answer(error(404, f"Not Found: {request.method} {request.path}"))
 
     def _allowed(self, request: HttpRequest) -> bool:
         if self._api_key is None or request.path == "/health":
@@ -190,14 +190,16 @@ class FakeServer:
     def _generate(self, connection: Connection, request: HttpRequest, received_ns: int) -> None:
         index = self.requests
         self.requests += 1
-        body = _parsed(request.body)
-        problem = _problem(body) if body is not None else _error(400, "The body is not a JSON object.")
-        if body is None or problem is not None:
-            connection.answer(problem or _error(400, "No body."))
+        body = parsed(request.body)
+        if body is None:
+            connection.answer(error(400, "The body is not a JSON object."))
+            return
+        if (refusal := problem(body)) is not None:
+            connection.answer(refusal)
             return
         model = str(body.get("model") or (self._models or ("fake-model",))[0])
         if self._models is not None and model not in self._models:
-            connection.answer(_error(404, f"The model `{model}` does not exist."))
+            connection.answer(error(404, f"The model `{model}` does not exist."))
             return
         script = self._direct(body, index)
         if script.answer is not None:
@@ -275,28 +277,6 @@ def new_event_loop() -> asyncio.AbstractEventLoop:
         return asyncio.new_event_loop()
     loop: asyncio.AbstractEventLoop = uvloop.new_event_loop()
     return loop
-
-
-def _error(status: int, message: str) -> Answer:
-    return Answer(status, error_body(status, message))
-
-
-def _parsed(body: bytes) -> dict[str, Any] | None:
-    try:
-        parsed = orjson.loads(body)
-    except orjson.JSONDecodeError:
-        return None
-    return parsed if isinstance(parsed, dict) else None
-
-
-def _problem(body: dict[str, Any]) -> Answer | None:
-    for name in ("max_tokens", "max_completion_tokens"):
-        limit = body.get(name)
-        if limit is not None and (not isinstance(limit, int) or limit < 1):
-            return _error(400, f"{name} must be at least 1, got {limit}.")
-    if not body.get("messages") and not body.get("prompt"):
-        return _error(400, "Neither messages nor prompt was given.")
-    return None
 
 
 def _break(connection: Connection, script: Script) -> None:

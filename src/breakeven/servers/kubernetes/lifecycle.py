@@ -4,22 +4,22 @@ cluster then restarts it by itself, as its own strategy says."""
 from __future__ import annotations
 
 import asyncio
-import shlex
 from collections.abc import AsyncIterator
 from contextlib import aclosing
 from dataclasses import replace
 from typing import ClassVar
 
 from breakeven.errors import ServerError, UsageError
-from breakeven.secrets import masked_argv
-from breakeven.servers.commandline import CommandLine, read_command_line, runs_engine, words_diff
+from breakeven.secrets import shown_argv
+from breakeven.servers.argv_diff import argv_diff
+from breakeven.servers.commandline import CommandLine, read_command_line, runs_engine
 from breakeven.servers.kubernetes.client import KubernetesClient, current_context
 from breakeven.servers.kubernetes.images import entrypoint_of
 from breakeven.servers.kubernetes.patch import PatchCommand
-from breakeven.servers.kubernetes.pods import Json, has_started, newest, state_of
+from breakeven.servers.kubernetes.pods import Json, container_status, has_started, newest, state_of
 from breakeven.servers.kubernetes.warnings import refuse, warnings
-from breakeven.servers.kubernetes.workload import Container, Workload
-from breakeven.servers.lifecycle import Found, Kind, Lifecycle, State
+from breakeven.servers.kubernetes.workload import PodContainer, Workload
+from breakeven.servers.lifecycle import IMAGE, Found, Kind, Lifecycle, State
 from breakeven.servers.operations import Host, Operation
 from breakeven.servers.wordedit import WordEdit
 
@@ -87,7 +87,7 @@ class KubernetesLifecycle(Lifecycle):
         )
 
     def diff(self, found: Found, argv: tuple[str, ...]) -> str:
-        return words_diff(self._inspected(), argv, found.target)
+        return argv_diff(self._inspected().argv, argv, found.target)
 
     async def restart(self) -> None:
         """Nothing is left to do: the cluster restarts what is patched. `kubectl rollout restart` would change
@@ -98,6 +98,16 @@ class KubernetesLifecycle(Lifecycle):
 
     async def returning_state(self) -> State:
         return await self._state(is_returning=True)
+
+    async def made_of(self) -> dict[str, str | None]:
+        """Its image, by the id that the node gives it, as a digest."""
+        client = await self._client()
+        workload = await self._workload(client)
+        container = self._chosen(workload)
+        pod = newest(await _pods(client, workload), container)
+        identity = container_status(pod, container.name).get("imageID") if pod else None
+        named = container.image if "@" in container.image else None
+        return {IMAGE: identity or named}
 
     async def _state(self, is_returning: bool) -> State:
         client = await self._client()
@@ -141,7 +151,7 @@ class KubernetesLifecycle(Lifecycle):
             )
         return Workload(found)
 
-    def _chosen(self, workload: Workload) -> Container:
+    def _chosen(self, workload: Workload) -> PodContainer:
         """Raises UsageError where it is not clear which."""
         containers = workload.containers
         names = ", ".join(container.name for container in containers)
@@ -166,15 +176,13 @@ class KubernetesLifecycle(Lifecycle):
             raise ServerError(f"{self.resource} was not looked at: call inspect first")
         return self._line
 
-    def _evidence(self, client: KubernetesClient, container: Container) -> dict[str, str]:
+    def _evidence(self, client: KubernetesClient, container: PodContainer) -> dict[str, str]:
         return {
             "context": client.context or "",
             "container": container.name,
-            "image": str(container.spec.get("image", "")),
-            "command": shlex.join(masked_argv(container.words)),
-            "command_words": str(
-                len(container.spec.get("command") or entrypoint_of(str(container.spec["image"])))
-            ),
+            "image": container.image,
+            "command": shown_argv(container.words),
+            "command_words": str(len(container.spec.get("command") or entrypoint_of(container.image))),
             "field": container.field,
         }
 
@@ -193,11 +201,11 @@ class KubernetesLifecycle(Lifecycle):
         return "args", before[fixed:], after[fixed:]
 
 
-def _words(container: Container) -> tuple[str, ...]:
+def _words(container: PodContainer) -> tuple[str, ...]:
     """The command line, with the image's own beginning where the manifest has none."""
     if container.spec.get("command"):
         return container.words
-    image = str(container.spec.get("image", ""))
+    image = container.image
     entrypoint = entrypoint_of(image)
     if not entrypoint or not container.words:
         raise UsageError(
@@ -207,7 +215,7 @@ def _words(container: Container) -> tuple[str, ...]:
     return (*entrypoint, *container.words)
 
 
-def _runs_engine(container: Container) -> bool:
+def _runs_engine(container: PodContainer) -> bool:
     try:
         return runs_engine(read_command_line(_words(container)).argv)
     except UsageError:

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 from breakeven.errors import ServerError, UsageError
 from breakeven.servers.kubernetes.client import KubernetesClient
-from breakeven.servers.kubernetes.workload import Container, Workload
+from breakeven.servers.kubernetes.workload import PodContainer, Workload
 from breakeven.servers.operations import Host
 from breakeven.servers.wordedit import WordEdit, digest
 
@@ -61,17 +61,17 @@ class PatchCommand:
     def _client(self, host: Host) -> KubernetesClient:
         return KubernetesClient(host, self.namespace, self.context)
 
-    def _words(self, container: Container) -> tuple[str, ...]:
+    def _words(self, container: PodContainer) -> tuple[str, ...]:
         return tuple(container.spec.get(self.field) or ())
 
-    async def _container(self, host: Host) -> Container:
+    async def _container(self, host: Host) -> PodContainer:
         found = await self._client(host).get(self.resource)
         container = Workload(found).container(self.container) if found else None
         if container is None:
             raise UsageError(f"{self.resource} with container {self.container} is gone: nothing was changed")
         return container
 
-    async def _replace(self, host: Host, container: Container, words: Sequence[str]) -> None:
+    async def _replace(self, host: Host, container: PodContainer, words: Sequence[str]) -> None:
         place = f"/spec/template/spec/containers/{container.index}"
         before = list(self._words(container))
         changes: list[dict[str, Any]] = [

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from breakeven.servers.kubernetes.workload import Container, Workload
+from breakeven.servers.kubernetes.workload import PodContainer, Workload
 from breakeven.servers.lifecycle import State
 from breakeven.servers.moments import seconds_since
 
@@ -16,7 +16,7 @@ STUCK_SUFFIX = "Error"
 """Reasons for which a container waits that time alone does not mend end in this, or are in STUCK."""
 
 
-def newest(pods: Iterable[Json], container: Container) -> Json | None:
+def newest(pods: Iterable[Json], container: PodContainer) -> Json | None:
     """The latest pod that runs the container as it is in the template now, and is not being deleted."""
     ours = [pod for pod in pods if "deletionTimestamp" not in pod["metadata"] and _runs(pod, container)]
     return max(ours, key=lambda pod: str(pod["metadata"]["creationTimestamp"]), default=None)
@@ -52,7 +52,7 @@ def state_of(workload: Workload, pod: Json | None, container: str, is_returning:
     return State("starting", _unscheduled(pod), since_s)
 
 
-def _runs(pod: Json, container: Container) -> bool:
+def _runs(pod: Json, container: PodContainer) -> bool:
     specs = (spec for spec in pod["spec"]["containers"] if spec["name"] == container.name)
     return any(
         all((spec.get(key) or []) == (container.spec.get(key) or []) for key in ("command", "args"))

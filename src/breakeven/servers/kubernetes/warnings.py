@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from breakeven.errors import UsageError
-from breakeven.servers.kubernetes.workload import Container, Workload
+from breakeven.servers.kubernetes.workload import PodContainer, Workload
 
 GITOPS = {
     "argocd.argoproj.io/tracking-id": "Argo CD",
@@ -29,6 +29,11 @@ def refuse(workload: Workload) -> None:
             f"{where} belongs to {owner}, which would undo the change: restart it yourself, with  --server "
             "attached:URL"
         )
+    if not workload.selector:
+        raise UsageError(
+            f"{where} selects its pods by no label, so that they cannot be told from others: give it a "
+            "selector, or restart it yourself, with  --server attached:URL"
+        )
     if workload.replicas == 0:
         raise UsageError(f"{where} has 0 replicas: scale it up first")
     if workload.spec.get("paused"):
@@ -46,7 +51,7 @@ def refuse(workload: Workload) -> None:
 
 
 def warnings(
-    workload: Workload, container: Container, scalers: Iterable[Mapping[str, Any]]
+    workload: Workload, container: PodContainer, scalers: Iterable[Mapping[str, Any]]
 ) -> tuple[str, ...]:
     """Each a sentence; `scalers` are the HorizontalPodAutoscalers of the namespace."""
     return (
@@ -55,6 +60,7 @@ def warnings(
         *_replicas(workload),
         *_surge(workload, container),
         *_probe(container),
+        *_moving(container),
     )
 
 
@@ -86,7 +92,7 @@ def _replicas(workload: Workload) -> Iterator[str]:
         )
 
 
-def _surge(workload: Workload, container: Container) -> Iterator[str]:
+def _surge(workload: Workload, container: PodContainer) -> Iterator[str]:
     strategy = workload.spec.get("strategy") or {}
     if workload.kind != "Deployment" or strategy.get("type") == "Recreate" or not container.requests_gpus():
         return
@@ -99,7 +105,7 @@ def _surge(workload: Workload, container: Container) -> Iterator[str]:
     )
 
 
-def _probe(container: Container) -> Iterator[str]:
+def _probe(container: PodContainer) -> Iterator[str]:
     probe = container.spec.get("startupProbe") or container.spec.get("livenessProbe")
     if probe is None:
         return
@@ -110,3 +116,12 @@ def _probe(container: Container) -> Iterator[str]:
         f"a probe restarts container {container.name} where it does not answer within about {allowed} s of "
         "its start: a start with speculation can take longer than one without"
     )
+
+
+def _moving(container: PodContainer) -> Iterator[str]:
+    if container.image_may_move:
+        yield (
+            f"each start of container {container.name} pulls {container.image} anew (imagePullPolicy: "
+            "Always), which may be another image by then, in the trial and after it: name it by its digest, "
+            "as in IMAGE@sha256:…, to be sure; the verdict says so where the two sides ran different ones"
+        )

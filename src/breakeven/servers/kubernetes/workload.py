@@ -6,13 +6,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from breakeven.errors import UsageError
 from breakeven.secrets import masked_environment
 
 Json = Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Container:
+class PodContainer:
     """One container of a pod template."""
 
     index: int
@@ -22,6 +23,17 @@ class Container:
     @property
     def name(self) -> str:
         return str(self.spec["name"])
+
+    @property
+    def image(self) -> str:
+        """As the manifest names it."""
+        return str(self.spec.get("image", ""))
+
+    @property
+    def image_may_move(self) -> bool:
+        """Whether each start pulls the image anew by its tag, which may be another one by then. The cluster
+        fills in a policy where the manifest has none."""
+        return self.spec.get("imagePullPolicy") == "Always" and "@" not in self.image
 
     @property
     def field(self) -> str:
@@ -84,17 +96,19 @@ class Workload:
         return 1 if replicas is None else int(replicas)
 
     @property
-    def containers(self) -> tuple[Container, ...]:
+    def containers(self) -> tuple[PodContainer, ...]:
         listed = self.spec["template"]["spec"]["containers"]
-        return tuple(Container(index, spec) for index, spec in enumerate(listed))
+        return tuple(PodContainer(index, spec) for index, spec in enumerate(listed))
 
     @property
     def selector(self) -> str:
-        """As `--selector` takes it; empty where it uses expressions."""
-        labels = (self.spec.get("selector") or {}).get("matchLabels") or {}
-        return ",".join(f"{name}={value}" for name, value in sorted(labels.items()))
+        """As `--selector` takes it; empty where it selects by nothing. Raises UsageError for an expression of
+        a kind that is not known."""
+        selector = self.spec.get("selector") or {}
+        labels = [f"{name}={value}" for name, value in sorted((selector.get("matchLabels") or {}).items())]
+        return ",".join([*labels, *map(_expression, selector.get("matchExpressions") or ())])
 
-    def container(self, name: str) -> Container | None:
+    def container(self, name: str) -> PodContainer | None:
         return next((container for container in self.containers if container.name == name), None)
 
     def owner(self) -> str | None:
@@ -110,3 +124,21 @@ class Workload:
             status.get(key) or 0 for key in ("replicas", "updatedReplicas", "readyReplicas")
         )
         return seen and there <= updated and min(updated, ready) >= self.replicas
+
+
+def _expression(given: Json) -> str:
+    """One of matchExpressions, as kubectl writes it."""
+    key, values = given["key"], ",".join(given.get("values") or ())
+    match given["operator"]:
+        case "In":
+            return f"{key} in ({values})"
+        case "NotIn":
+            return f"{key} notin ({values})"
+        case "Exists":
+            return str(key)
+        case "DoesNotExist":
+            return f"!{key}"
+    raise UsageError(
+        f"the selector of its pods has an operator {given['operator']!r}, which is not known here: restart "
+        "it yourself, with  --server attached:URL"
+    )

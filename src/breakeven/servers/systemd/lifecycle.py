@@ -13,6 +13,7 @@ from breakeven.servers.lifecycle import Found, Kind, Lifecycle, State
 from breakeven.servers.operation_kinds import RunCommand, WriteFile
 from breakeven.servers.operations import Host, Operation
 from breakeven.servers.systemd import dependents, dropin, logs, refusal, shown, state
+from breakeven.servers.systemd.made_of import files_read
 from breakeven.servers.systemd.manager import RELOAD_TIMEOUT_S, Manager, number, seconds_since
 from breakeven.servers.systemd.reading import UPTIME, Reading
 from breakeven.servers.systemd.unit_name import UnitName
@@ -115,7 +116,7 @@ class SystemdLifecycle(Lifecycle):
         """What systemd counted of earlier failures is forgotten first: it would refuse to start a service
         that crashed too often, also when the cause is gone."""
         await self.manager.forget_failures(self.name.full)
-        self._asked_us = int(float((self.host.read(UPTIME) or b"0").split()[0]) * 1e6)
+        self._asked_us = await self._now_us()
         self._known_restarts = 0
         self._log_size = await self._size_of_log()
         await self.manager.act("restart", "--no-block", "--", self.name.full)
@@ -136,6 +137,20 @@ class SystemdLifecycle(Lifecycle):
         except BreakevenError:
             return False
 
+    async def made_of(self) -> dict[str, str | None]:
+        return await self.files_read(self.reading)
+
+    async def files_read(self, reading: Reading) -> dict[str, str | None]:
+        """The environment files of a unit, as this one's process read them. Raises ServerError."""
+        return await files_read(self.manager, self.name.full, reading.environment_files)
+
+    async def _now_us(self) -> int:
+        """On the machine's monotonic clock; where /proc does not tell it, just after its latest start, which
+        no later start is before."""
+        if uptime := self.host.read(UPTIME):
+            return int(float(uptime.split()[0]) * 1e6)
+        return number(await self._properties(), "InactiveExitTimestampMonotonic") + 1
+
     async def _properties(self) -> dict[str, str]:
         return await self.manager.show(self.name.full, state.PROPERTIES)
 
@@ -144,7 +159,7 @@ class SystemdLifecycle(Lifecycle):
         if self.log_file:
             lines = self.host.lines(logs.file_argv(self.log_file, self._log_size))
         else:
-            age_s = seconds_since(since_us, self.host.read(UPTIME)) or 0.0
+            age_s = seconds_since(since_us, self.host.read(UPTIME)) if since_us else 0.0
             lines = self.host.lines(logs.journal_argv(self.name.full, age_s, self.manager.user))
         async with aclosing(logs.until_over(lines, self._is_over, self.look_s)) as following:
             async for line in following:

@@ -20,14 +20,11 @@ def entries_argv(unit: str, user: bool) -> tuple[str, ...]:
     return ("journalctl", f"--{'user-' if user else ''}unit={unit}", "--output=json", "--all")
 
 
-def journal_argv(unit: str, age_s: float, user: bool) -> tuple[str, ...]:
-    """Follows the unit's entries, from about `age_s` ago on."""
-    return (
-        *entries_argv(unit, user),
-        "--no-tail",
-        "--follow",
-        f"--since=-{math.ceil(age_s) + SLACK_S}s",
-    )
+def journal_argv(unit: str, age_s: float | None, user: bool) -> tuple[str, ...]:
+    """Follows the unit's entries, from about `age_s` ago on; None, where that is not known: all since the
+    machine was started."""
+    since = "--boot" if age_s is None else f"--since=-{math.ceil(age_s) + SLACK_S}s"
+    return (*entries_argv(unit, user), "--no-tail", "--follow", since)
 
 
 def file_argv(path: str, size: int | None) -> tuple[str, ...]:

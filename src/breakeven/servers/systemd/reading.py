@@ -123,6 +123,11 @@ class Reading:
         return path if path.startswith("/") and "%" not in path else None
 
     @property
+    def environment_files(self) -> tuple[str, ...]:
+        """Paths, or patterns of paths."""
+        return tuple(map(_path, self.effective.environment_files))
+
+    @property
     def dropins(self) -> tuple[str, ...]:
         return paths(self.properties.get("DropInPaths", ""))
 
@@ -153,12 +158,17 @@ def _environment(host: Host, effective: EffectiveUnit) -> tuple[dict[str, str], 
     found, unread_files = dict(effective.environment), []
     for path in map(_path, effective.environment_files):
         try:
-            if _GLOB & set(path):
+            if is_pattern(path):
                 raise ServerError(f"{path} is a pattern")
             found |= env_file.variables(host.read(path) or b"")
         except ServerError:
             unread_files.append(path)
     return found, tuple(unread_files)
+
+
+def is_pattern(path: str) -> bool:
+    """Whether it may name several files."""
+    return bool(_GLOB & set(path))
 
 
 def _path(environment_file: str) -> str:

@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from pathlib import PurePosixPath
 
+from breakeven.engines.argv import SHELLS
 from breakeven.errors import UsageError
 from breakeven.servers.systemd import dropin
 from breakeven.servers.systemd.command import Command
@@ -20,7 +21,6 @@ PROPERTIES = (
 )  # fmt: skip
 ACTIONS = ("FailureAction", "SuccessAction", "StartLimitAction", "JobTimeoutAction")
 """What systemd does to the whole machine when a unit fails, ends, or is slow to start (systemd.unit(5))."""
-SHELLS = frozenset({"sh", "bash", "dash", "zsh", "ksh", "ash", "fish", "busybox"})
 _CONTAINERS = {"docker": "docker", "podman": "docker", "nerdctl": "docker", "docker-compose": "compose"}
 _TAKES_TEXT = re.compile(r"-[a-z]*c[a-z]*")
 _DETACHERS = frozenset({"screen", "tmux", "nohup", "start-stop-daemon", "daemonize"})

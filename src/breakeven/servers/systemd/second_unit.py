@@ -125,6 +125,10 @@ class SecondUnit(Lifecycle):
     async def runs_as_found(self) -> bool:
         return self._current is self.first and await self.first.runs_as_found()
 
+    async def made_of(self) -> dict[str, str | None]:
+        """Both units read the same files."""
+        return await self._current.files_read(self.first.reading)
+
     async def logs(self) -> AsyncGenerator[str, None]:
         async with aclosing(self._current.logs()) as lines:
             async for line in lines:

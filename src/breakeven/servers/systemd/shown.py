@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterable
 
 from breakeven.errors import UsageError
 from breakeven.secrets import HIDDEN, masked_argv
+from breakeven.servers.argv_diff import lines_diff
 from breakeven.servers.systemd.command import Command, commands
 from breakeven.servers.systemd.unit_text import Assignment, assignments
 from breakeven.servers.systemd.words import quote, split
@@ -46,11 +46,7 @@ def _masked(command: Command) -> Command:
 
 def diff(unit_name: str, before: Command, after: Command, path: str) -> str:
     """How the effective command line changes, one option a line."""
-    return "".join(
-        difflib.unified_diff(
-            _lines(before), _lines(after), f"{unit_name} as it is", f"{unit_name} with {path}", n=3
-        )
-    )
+    return lines_diff(_lines(before), _lines(after), f"{unit_name} as it is", f"{unit_name} with {path}")
 
 
 def _lines(command: Command) -> list[str]:
@@ -62,7 +58,7 @@ def _lines(command: Command) -> list[str]:
             lines.append(f"    {word}")
         else:
             lines[-1] += f" {word}"
-    return [f"{line}\n" for line in lines]
+    return lines
 
 
 def running_words(words: Iterable[str]) -> str:

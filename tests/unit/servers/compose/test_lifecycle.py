@@ -201,3 +201,34 @@ async def test_a_folder_that_may_not_be_written_to_is_told_before_anything_is_me
     fake.read_only.add("/srv/llm")
     with pytest.raises(UsageError, match=r"may not write to /srv/llm: add --sudo"):
         await life.check_rights()
+
+
+async def test_an_image_whose_tag_moved_between_the_sides_is_known_by_its_id():
+    fake = project()
+    life = lifecycle(fake)
+    before = await life.made_of()
+    found = await life.inspect()
+    fake.images[IMAGE] = "sha256:moved"
+    for operation in life.change(found, candidate(found)):
+        await operation.do(fake.host)
+    await life.restart()
+    assert before == {"image": container("docker-host-network.json")["Image"]}
+    assert await life.made_of() == {"image": "sha256:moved"}
+
+
+async def test_what_comes_back_is_named_and_may_be_made_anew_on_the_way():
+    fake = project()
+    life = lifecycle(fake)
+    await life.inspect()
+    made = fake.find("llm-vllm-1")
+    now = await life.returning_state()
+    assert (now.condition, now.detail) == ("running", f"container llm-vllm-1, {made['Id'][:12]}")
+    fake.containers.remove(made)
+    now = await life.returning_state()
+    assert (now.condition, now.detail) == ("starting", "service vllm has 0 containers now")
+    again = {**made, "Id": "f" * 64, "RestartCount": 2}
+    fake.containers.append(again)
+    assert (await life.state()).condition == "failed"
+    assert (await life.returning_state()).condition == "running"
+    fake.containers.append(made)
+    assert (await life.returning_state()).detail == "service vllm has 2 containers now"

@@ -436,3 +436,30 @@ def test_how_long_a_container_may_take_to_stop(monkeypatch, given, grace_s):
     described = golden(HOST_NETWORK)[0]
     described["Config"]["StopTimeout"] = given
     assert Container(described).stop_grace_s == grace_s
+
+
+async def test_the_image_of_both_sides_is_the_same_by_its_id():
+    fake = docker()
+    life = lifecycle(fake)
+    before = await life.made_of()
+    assert before == {"image": container(HOST_NETWORK)["Image"]}
+    fake.images = {"old": container(HOST_NETWORK)["Image"], "vllm/vllm-openai:v0.11.0": "sha256:new"}
+    await apply(life, fake.host, [])
+    assert await life.made_of() == before
+
+
+async def test_what_comes_back_is_named_and_may_crash_on_the_way():
+    fake = docker()
+    life = lifecycle(fake)
+    await life.inspect()
+    named = f"container vllm, {container(HOST_NETWORK)['Id'][:12]}"
+    now = await life.returning_state()
+    assert (now.condition, now.detail) == ("running", named)
+    fake.find("vllm")["State"].update(Status="restarting", Restarting=True, ExitCode=1)
+    fake.find("vllm")["RestartCount"] = 3
+    assert (await life.state()).condition == "failed"
+    now = await life.returning_state()
+    assert now.condition == "starting"
+    assert now.detail == f"{named}: exit code 1; Docker started it again 3 times"
+    fake.find("vllm")["State"].update(Status="exited", Restarting=False, Running=False)
+    assert (await life.returning_state()).condition == "failed"

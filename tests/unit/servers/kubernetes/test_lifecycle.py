@@ -365,3 +365,69 @@ async def test_an_old_pod_that_still_serves_is_no_end_of_a_rollout():
     assert Workload(fake.workload).rolled_out()
     fake.workload["status"]["replicas"] = 2
     assert not Workload(fake.workload).rolled_out()
+
+
+EXPRESSIONS = [
+    ({"key": "app", "operator": "In", "values": ["a", "b"]}, "app in (a,b)"),
+    ({"key": "tier", "operator": "NotIn", "values": ["test"]}, "tier notin (test)"),
+    ({"key": "gpu", "operator": "Exists"}, "gpu"),
+    ({"key": "canary", "operator": "DoesNotExist"}, "!canary"),
+]
+
+
+async def test_pods_are_found_by_the_whole_selector():
+    selector = {"matchLabels": {"z": "1", "a": "2"}, "matchExpressions": [given for given, _ in EXPRESSIONS]}
+    fake = cluster(SHELL, changing("spec", selector=selector))
+    life = lifecycle(fake)
+    await life.inspect()
+    await life.state()
+    (asked,) = {command[-3] for command in fake.host.commands if "pods" in command}
+    assert asked == "a=2,z=1,app in (a,b),tier notin (test),gpu,!canary"
+
+
+@pytest.mark.parametrize("selector", [{}, {"matchLabels": {}}, {"matchExpressions": []}, None])
+async def test_a_selector_of_nothing_is_refused(selector):
+    """It would take the pods of all the namespace for its own."""
+    with pytest.raises(UsageError, match="selects its pods by no label"):
+        await lifecycle(cluster(SHELL, changing("spec", selector=selector))).inspect()
+
+
+async def test_an_expression_of_no_known_kind_is_refused():
+    selector = {"matchExpressions": [{"key": "a", "operator": "Gt", "values": ["1"]}]}
+    with pytest.raises(UsageError, match="operator 'Gt'"):
+        await lifecycle(cluster(SHELL, changing("spec", selector=selector))).inspect()
+
+
+@pytest.mark.parametrize(
+    ("image", "policy", "warned"),
+    [
+        ("vllm/vllm-openai:latest", "Always", True),
+        ("vllm/vllm-openai:v0.11.0", "Always", True),
+        ("vllm/vllm-openai:v0.11.0", "IfNotPresent", False),
+        ("vllm/vllm-openai@sha256:ab", "Always", False),
+    ],
+)
+async def test_an_image_that_each_start_pulls_anew_may_have_moved(image, policy, warned):
+    fake = cluster(SHELL, changing(*POD, image=image, imagePullPolicy=policy))
+    found = await lifecycle(fake).inspect()
+    assert any(f"pulls {image} anew" in warning for warning in found.warnings) is warned
+
+
+async def test_the_image_of_each_side_is_known_by_its_id():
+    fake = cluster(SHELL, changing(*POD, image="vllm/vllm-openai:latest", imagePullPolicy="Always"))
+    life = lifecycle(fake)
+    before = await life.made_of()
+    fake.image_ids["vllm/vllm-openai:latest"] = "vllm/vllm-openai@sha256:0b"
+    await apply(life, fake.host, [])
+    assert (before, await life.made_of()) == (
+        {"image": "vllm/vllm-openai:latest@sha256:0a"},
+        {"image": "vllm/vllm-openai@sha256:0b"},
+    )
+
+
+@pytest.mark.parametrize(("image", "known"), [("a:1", None), ("a@sha256:ab", "a@sha256:ab")])
+async def test_an_image_without_an_id_is_known_by_its_digest_only(image, known):
+    fake = cluster(SHELL, changing(*POD, image=image))
+    life = lifecycle(fake)
+    del fake.pods[0]["status"]["containerStatuses"][0]["imageID"]
+    assert await life.made_of() == {"image": known}

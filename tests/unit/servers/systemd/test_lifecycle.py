@@ -285,3 +285,52 @@ async def test_after_a_reboot_it_is_known_to_run_as_it_was_found(systemd: FakeSy
 async def test_looks_leave_as_much_time_as_the_host_wants(systemd: FakeSystemd):
     systemd.look_s = 12.5
     assert SystemdLifecycle(systemd, "x").look_s == 12.5
+
+
+async def test_what_its_environment_files_held_when_it_was_started(systemd: FakeSystemd):
+    """A secret that changed in one does not show in the variables, whose secrets are hidden."""
+    systemd.files |= {
+        PATH: b"[Service]\nEnvironmentFile=-/etc/x.env\nEnvironmentFile=/etc/d/*.env\nExecStart=/bin/x\n",
+        "/etc/x.env": b"KEY=one\n",
+    }
+    lifecycle = SystemdLifecycle(systemd, "x")
+    await lifecycle.restart()
+    found = await lifecycle.inspect()
+    before = await lifecycle.made_of()
+    assert before.keys() == {"environment file /etc/x.env", "environment file /etc/d/*.env"}
+    assert before["environment file /etc/d/*.env"] is None
+    name = "environment file /etc/x.env"
+    assert "KEY" not in str(before) and len(before[name] or "") == 12
+    systemd.written_s["/etc/x.env"] = int(time.time()) + 60
+    assert (await lifecycle.made_of())[name] == "changed after it was started"
+    del systemd.written_s["/etc/x.env"]
+    for operation in lifecycle.change(found, ("/bin/x", "--more")):
+        await operation.do(systemd)
+    systemd.files["/etc/x.env"] = b"KEY=two\n"
+    await lifecycle.restart()
+    assert (await lifecycle.made_of())[name] not in (before[name], None)
+    systemd.files["/etc/x.env"] = b"KEY=one\n"
+    assert (await lifecycle.made_of())[name] == before[name]
+    del systemd.files["/etc/x.env"]
+    assert (await lifecycle.made_of())[name] == "none there"
+
+
+class WithoutProc(FakeSystemd):
+    """Of a machine that has no /proc to be read."""
+
+    def read(self, path: str) -> bytes | None:
+        return None if path.startswith("/proc/") else super().read(path)
+
+
+async def test_without_proc_a_restart_is_still_told_from_the_start_before():
+    systemd = WithoutProc(
+        {PATH: b"[Service]\nEnvironmentFile=/etc/x.env\nExecStart=/bin/x\n", "/etc/x.env": b""}
+    )
+    lifecycle = SystemdLifecycle(systemd, "x")
+    await lifecycle.restart()
+    await lifecycle.inspect()
+    systemd.advance(5)
+    await lifecycle.restart()
+    now = await lifecycle.state()
+    assert (now.condition, now.since_s) == ("running", None)
+    assert await lifecycle.made_of() == {"environment file /etc/x.env": None}

@@ -41,6 +41,7 @@ def test_commands_name_unit_and_time_and_no_shell():
         *("journalctl", "--user-unit=x.service", "--output=json", "--all", "--no-tail"),
         *("--follow", "--since=-12s"),
     )
+    assert logs.journal_argv("x.service", None, user=False)[-1] == "--boot"
     assert logs.file_argv("/var/log/x", 5)[3:] == ("--bytes", "+6", "--", "/var/log/x")
     assert logs.file_argv("/var/log/x", None)[3:] == ("--lines", "10000", "--", "/var/log/x")
     assert [logs.file_of(kind) for kind in ("journal", "append:/a", "truncate:/b", "")] == [

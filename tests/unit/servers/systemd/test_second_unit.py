@@ -101,3 +101,17 @@ async def test_names_that_cannot_be_taken():
     )
     with pytest.raises(UsageError, match="there is a unit of that name"):
         await SecondUnit(systemd, one.unit, TRIAL).inspect()
+
+
+async def test_both_units_are_made_of_the_same_environment_files():
+    unit = b"[Service]\nEnvironmentFile=/etc/x.env\nExecStart=/bin/x\n"
+    systemd = FakeSystemd({"/etc/systemd/system/x.service": unit, "/etc/x.env": b"KEY=one\n"})
+    pair = SecondUnit(systemd, "x.service", TRIAL)
+    await pair.first.restart()
+    found = await pair.inspect()
+    before = await pair.made_of()
+    await do_all(pair.change(found, ("/bin/x", "--new")), systemd)
+    await pair.restart()
+    assert await pair.made_of() == before != {}
+    systemd.files["/etc/x.env"] = b"KEY=two\n"
+    assert await pair.made_of() != before

@@ -1,11 +1,11 @@
-"""What a trial of one live service is made of: the plan, the service, and who is told how it goes."""
+"""Service: a server that somebody needs, and all that it takes to change it and put it back."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from breakeven.client.endpoint import Endpoint
 from breakeven.client.openai import DEFAULT_TIMEOUTS, AskFor
@@ -13,14 +13,9 @@ from breakeven.client.timeouts import Timeouts
 from breakeven.engines.dialect import Dialect
 from breakeven.engines.speculation import SpeculationConfig
 from breakeven.errors import UsageError
-from breakeven.servers.lifecycle import START_LIMIT_S, Found, Lifecycle, State
+from breakeven.servers.lifecycle import Found, Lifecycle, State
 from breakeven.servers.operations import Host
-from breakeven.servers.readiness import Progress
 from breakeven.servers.undo_record import Verification
-from breakeven.servers.watch import Bounds
-from breakeven.trace.records import RequestTrace
-from breakeven.trial.live_order import Order, Repeats, before, once, planned
-from breakeven.trial.plan import TrialPlan
 
 ELSEWHERE = ("docker", "compose", "kubernetes", "attached")
 """Kinds whose files are not those of this machine."""
@@ -28,43 +23,6 @@ ALREADY = (
     "it speculates already ({on}): the trial compares with that, not with no speculation, and nothing is "
     "forecast, as a forecast is against none"
 )
-
-
-@dataclass(frozen=True, slots=True)
-class LivePlan:
-    """What is asked of a service, with what turned on, in which order."""
-
-    trial: TrialPlan
-    candidates: tuple[SpeculationConfig, ...]
-    """In the order in which they are tried."""
-    order: Order = "ABA"
-    start_limit_s: float = START_LIMIT_S
-    """In which a restarted server has to be ready."""
-    keep_if: Literal["faster"] | None = None
-    """The verdict with which the change stays; None: it never does."""
-    bounds: Bounds = field(default_factory=Bounds)
-    """What a candidate may do wrong before it is taken out."""
-    fresh_prompts: bool = False
-    """Ask a candidate each prompt once only, also where its drafter is not known to learn across requests."""
-
-    @property
-    def most(self) -> int:
-        """Repeats of a side, if nothing ends them sooner."""
-        return self.trial.repeats or self.trial.cap
-
-    @property
-    def before(self) -> int:
-        """Repeats of the baseline as it was found."""
-        return before(self.order, self.most)
-
-    def is_fresh(self, dialect: Dialect, candidate: SpeculationConfig) -> bool:
-        """Whether it is asked each prompt once only: a drafter that remembers an answer drafts it again."""
-        return self.fresh_prompts or dialect.learns(candidate)
-
-    def repeats(self, dialect: Dialect, candidate: SpeculationConfig, asked: int) -> Repeats:
-        """Once the baseline was asked so many. Raises UsageError for none."""
-        fresh = self.is_fresh(dialect, candidate)
-        return once(asked) if fresh and asked else planned(self.order, self.most, asked)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +40,8 @@ class Service:
     """Where the endpoint's key is from, for the journal, which never has the key itself."""
     api_key_file: str | None = None
     timeouts: Timeouts = DEFAULT_TIMEOUTS
+    version: str | None = None
+    """Of its engine, where it was asked before it is measured; None: not known yet."""
 
     @property
     def ends_with_us(self) -> bool:
@@ -125,6 +85,7 @@ class Service:
 
     def candidate_argv(self, candidate: SpeculationConfig, version: str | None) -> tuple[str, ...]:
         """Raises UsageError where this engine, or its version, cannot be started like that, or not here."""
+        version = version or self.version
         elsewhere = self.dialect.elsewhere(self.found.argv, self.found.environment)
         if elsewhere is not None:
             raise UsageError(elsewhere)
@@ -134,12 +95,12 @@ class Service:
                 f"{self.found.target} speculates already ({on.describe()}) by a variable in its command "
                 "line, which cannot be taken out: write the flags themselves there, restart it, and try again"
             )
-        self._refuse_files(candidate)
+        self._refuse_files(candidate, version)
         return self.dialect.with_speculation(self.found.argv, candidate, version)
 
-    def _refuse_files(self, candidate: SpeculationConfig) -> None:
+    def _refuse_files(self, candidate: SpeculationConfig, version: str | None) -> None:
         """Raises UsageError where it would take a file that cannot be put where the server reads it."""
-        files = self.dialect.files(self.found.argv, candidate)
+        files = self.dialect.files(self.found.argv, candidate, version)
         if files and self.lifecycle.kind in ELSEWHERE:
             raise UsageError(
                 f"{self.dialect.title} takes speculation from a file, which cannot be put where "
@@ -156,7 +117,7 @@ class Service:
         if (on := self.speculation) is not None:
             found.append(ALREADY.format(on=on.describe()))
         for candidate in candidates:
-            found += self.dialect.warnings(candidate, self.found.argv, version)
+            found += self.dialect.warnings(candidate, self.found.argv, version or self.version)
         return tuple(dict.fromkeys(found))
 
 
@@ -171,19 +132,3 @@ def _typed(candidate: SpeculationConfig) -> str:
     words = [f"--{name} {value}" for name, value in given.items() if value is not None]
     own = [f"--set {name}={value}" for name, value in candidate.options.items()]
     return " ".join([f"--method {candidate.method}", *words, *own])
-
-
-class Watch:
-    """Told how a trial goes; says nothing by itself. A command line overrides what it shows."""
-
-    def begins(self, part: str, number: int, of: int, requests: int) -> None:
-        """Part `number` (from 1) of so many, such as `candidate`, in which at most so many are asked."""
-
-    def starting(self, progress: Progress) -> None:
-        """How far a restart is."""
-
-    def answered(self, side: str, trace: RequestTrace) -> None:
-        """A request of a side came to its end."""
-
-    def said(self, line: str) -> None:
-        """What is being done, or has to be known, in one line."""
