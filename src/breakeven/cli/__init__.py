@@ -20,9 +20,11 @@ from breakeven.cli.calibrate import calibrate_verb
 from breakeven.cli.compare import compare
 from breakeven.cli.diagnose import diagnose
 from breakeven.cli.drafters import drafters
+from breakeven.cli.eagle import eagle
 from breakeven.cli.engine import engine
 from breakeven.cli.explain import explain
 from breakeven.cli.forecast import forecast
+from breakeven.cli.interrupt import INTERRUPTED
 from breakeven.cli.measure import measure
 from breakeven.cli.models import models
 from breakeven.cli.recover import recover
@@ -34,10 +36,9 @@ from breakeven.cli.watch import watch
 from breakeven.errors import BreakevenError, StorageError, UsageError
 from breakeven.report.text import clean, encodable
 
-INTERRUPTED = 130
-"""What a shell reports for a program ended by Ctrl-C, …"""
 UNREAD = 141
-"""… and for one whose output nobody reads any more. Click and rich would say 1: that is a gate here."""
+"""What a shell reports for a program whose output nobody reads any more. Click and rich would say 1: that is
+a gate here."""
 NEAREST = {"×": "x", "→": "->", "−": "-", "–": "-", "…": "...", "µ": "u", "━": "-"}
 """What the reports are written with, for terminals that know only ASCII."""
 
@@ -62,6 +63,7 @@ for verb in (
     explain,
     diagnose,
     watch,
+    eagle,
     show,
     drafters,
     engine,

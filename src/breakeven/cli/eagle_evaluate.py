@@ -1,0 +1,55 @@
+"""`breakeven eagle evaluate`: how far a head's drafts pass on held-out replies, beside other drafters."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from breakeven.cli import options
+from breakeven.cli.output import stderr, stdout
+from breakeven.report.progress import progress
+
+
+@click.command()
+@click.argument("recipe", type=click.Path(path_type=Path))
+@click.option(
+    "--head",
+    type=click.Path(path_type=Path),
+    metavar="FOLDER",
+    help="Another EAGLE-3 head of the same target and layers [default: the one that the recipe trained].",
+)
+@click.option("--fresh", is_flag=True, help="Drop what was evaluated before.")
+@options.json_option
+def evaluate(recipe: Path, head: Path | None, fresh: bool, as_json: bool) -> None:
+    """How often would the head be right on the held-out replies of a RECIPE? By place and category.
+
+    Writes evaluation/replies.jsonl, a record for `breakeven replay` and `breakeven forecast`. Interrupted, it
+    goes on with the next reply.
+
+    \b
+    breakeven eagle evaluate recipe.toml
+    breakeven eagle evaluate recipe.toml --head published-head --fresh
+    breakeven eagle evaluate recipe.toml --json
+    """
+    from breakeven.eagle.evaluate import journal
+    from breakeven.eagle.evaluate import run as stage
+    from breakeven.eagle.evaluate.as_json import evaluation_json
+    from breakeven.eagle.recipe_file import read_recipe
+    from breakeven.eagle.stage import start_over
+    from breakeven.report.eagle_evaluate import print_evaluation
+
+    said = read_recipe(recipe)
+    folder = said.stage(stage.FOLDER)
+    if fresh:
+        start_over(folder)
+    record = folder / journal.FILE
+    with (
+        options.keeping(record, f"breakeven eagle evaluate {recipe}"),
+        progress("held-out replies", None, stderr()) as watch,
+    ):
+        made = stage.evaluate(said, watch, head)
+    if as_json:
+        options.print_json(evaluation_json(made))
+    else:
+        print_evaluation(made, record, stdout())

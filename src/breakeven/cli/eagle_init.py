@@ -1,0 +1,39 @@
+"""`breakeven eagle init`: a recipe to start from."""
+
+from __future__ import annotations
+
+from importlib.resources import files
+from pathlib import Path
+
+import click
+
+from breakeven.errors import UsageError
+from breakeven.trace.files import storage_error
+
+STARTER = "starter.toml"
+
+
+@click.command()
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path, dir_okay=False),
+    default=Path("recipe.toml"),
+    show_default=True,
+    help="File to write; one that exists is left as it is.",
+)
+def init(out: Path) -> None:
+    """Write a recipe with every setting explained: name the model, its server and the traffic in it.
+
+    \b
+    breakeven eagle init
+    breakeven eagle init --out heads/monday.toml
+    """
+    text = (files("breakeven.eagle") / STARTER).read_bytes()
+    try:
+        with out.open("xb") as file:
+            file.write(text)
+    except FileExistsError:
+        raise UsageError(f"{out} exists: type  --out FILE  with another name") from None
+    except OSError as error:
+        raise storage_error(out.parent, error) from error
+    click.echo(f"{out}: set model, url and sources in it, then type  breakeven eagle data {out}")

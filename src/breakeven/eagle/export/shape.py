@@ -1,0 +1,118 @@
+"""HeadShape: what an engine must know of a head to build the model that its tensors go into."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from breakeven.errors import UsageError
+
+NEEDED = ("hidden_size", "intermediate_size", "num_attention_heads", "vocab_size", "rms_norm_eps")
+DECODERS = ("llama", "qwen3")
+"""Layers that vLLM and the trainer's library have in a head; Qwen3's has norms on queries and keys."""
+NORMS = ("norm_before_residual", "norm_before_fc", "fc_norm", "norm_output")
+THETA = 10_000.0
+"""Base of the rotary embedding where a configuration names none, as transformers has it."""
+
+
+@dataclass(frozen=True, slots=True)
+class HeadShape:
+    """One decoder layer over [norm(embedding); norm(hidden)], behind `fc` over the target's hidden states."""
+
+    decoder: Literal["llama", "qwen3"]
+    hidden: int
+    intermediate: int
+    heads: int
+    kv_heads: int
+    head_dim: int
+    vocabulary: int
+    """Of the target; `draft_vocabulary` of its ids can be drafted."""
+    draft_vocabulary: int
+    layers: tuple[int, ...]
+    """Layers of the target whose inputs are read, as vLLM counts; () where the configuration names none."""
+    rms_norm_eps: float
+    max_positions: int
+    rope: Mapping[str, Any]
+    """`rope_theta`, `rope_type`, and what that type needs, as transformers 5 has them."""
+    activation: str = "silu"
+    attention_bias: bool = False
+    mlp_bias: bool = False
+    norm_before_residual: bool = False
+    """The residual is taken after hidden_norm instead of before it."""
+    norm_before_fc: bool = False
+    """EAGLE-3.1: one norm over the three hidden states together, before `fc`."""
+    fc_norm: bool = False
+    """EAGLE-3.1: a norm for each of the three instead."""
+    norm_output: bool = False
+    """EAGLE-3.1: what a step hands to the next is normed."""
+
+    @property
+    def maps_vocabulary(self) -> bool:
+        """Whether draft ids differ from the target's, so that d2t and t2d are there."""
+        return self.draft_vocabulary != self.vocabulary
+
+
+def shape_of(config: Mapping[str, Any]) -> HeadShape:
+    """From a configuration of the `speculators` library, as its config.json and head.json have it.
+
+    Raises UsageError for a head of another kind, naming the field.
+    """
+    layer = config.get("transformer_layer_config")
+    if config.get("speculators_model_type") != "eagle3" or not isinstance(layer, Mapping):
+        raise UsageError("this is no EAGLE-3 head: its configuration has no speculators_model_type = eagle3")
+    for name in NEEDED:
+        if layer.get(name) is None:
+            raise UsageError(f"the head's configuration lacks {name}: name the folder of an EAGLE-3 head")
+    decoder = _decoder(layer)
+    return HeadShape(
+        decoder=decoder,
+        hidden=layer["hidden_size"],
+        intermediate=layer["intermediate_size"],
+        heads=layer["num_attention_heads"],
+        kv_heads=layer.get("num_key_value_heads") or layer["num_attention_heads"],
+        head_dim=layer.get("head_dim") or layer["hidden_size"] // layer["num_attention_heads"],
+        vocabulary=layer["vocab_size"],
+        draft_vocabulary=config.get("draft_vocab_size") or layer["vocab_size"],
+        layers=tuple(config.get("eagle_aux_hidden_state_layer_ids") or ()),
+        rms_norm_eps=layer["rms_norm_eps"],
+        max_positions=layer.get("max_position_embeddings") or 0,
+        rope=rope_of(layer),
+        activation=layer.get("hidden_act", "silu"),
+        attention_bias=bool(layer.get("attention_bias", False)),
+        mlp_bias=bool(layer.get("mlp_bias", False)),
+        **{name: bool(config.get(name, False)) for name in NORMS},
+    )
+
+
+def rope_of(layer: Mapping[str, Any]) -> dict[str, Any]:
+    """The rotary embedding, from a configuration of transformers 5 (rope_parameters) or 4 (rope_theta beside
+    rope_scaling)."""
+    found = dict(layer.get("rope_parameters") or layer.get("rope_scaling") or {})
+    kind = found.pop("type", None)
+    found.setdefault("rope_type", kind or "default")
+    found.setdefault("rope_theta", layer.get("rope_theta") or THETA)
+    return found
+
+
+def older_rope(rope: Mapping[str, Any]) -> dict[str, Any]:
+    """The same as transformers 4 has it, which older engines read: without it they take base 10,000."""
+    scaling = {name: value for name, value in rope.items() if name != "rope_theta"}
+    return {
+        "rope_theta": rope["rope_theta"],
+        "rope_scaling": None if rope["rope_type"] == "default" else scaling,
+    }
+
+
+def _decoder(layer: Mapping[str, Any]) -> Literal["llama", "qwen3"]:
+    """Raises UsageError for a layer that no engine has as a head."""
+    if layer.get("num_hidden_layers", 1) != 1:
+        raise UsageError(f"the head has {layer['num_hidden_layers']} layers: engines take one")
+    if layer.get("hidden_act", "silu") != "silu":
+        raise UsageError(f"the head's activation is {layer['hidden_act']}: engines have silu only")
+    decoder = layer.get("model_type")
+    if decoder == "llama":
+        return "llama"
+    if decoder == "qwen3":
+        return "qwen3"
+    raise UsageError(f"the head's layer is a {decoder} layer: engines take {' or '.join(DECODERS)}")

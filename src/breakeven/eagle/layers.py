@@ -1,0 +1,48 @@
+"""Which of the target's hidden states a head reads, as each tool writes it. A shift by one is silent."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Literal
+
+from breakeven.errors import UsageError
+
+Convention = Literal["vllm", "speculators", "sglang", "specforge"]
+FIRST, BEFORE_LAST, AUX = 2, 3, 3
+LEAST_LAYERS = 7
+"""Fewer, and the default layers are not three."""
+SHIFT: Mapping[Convention, int] = {"vllm": 0, "speculators": 0, "sglang": -1, "specforge": -1}
+"""What is added to the layer whose *input* is read: SGLang and SpecForge name the layer whose output it
+is."""
+
+
+def default_layers(layers: int) -> tuple[int, ...]:
+    """Layers whose inputs are read: 2, n // 2, n − 3 (EAGLE-3, as its code and vLLM's have it).
+
+    Raises UsageError for a target with too few layers for three of them.
+    """
+    if layers < LEAST_LAYERS:
+        raise UsageError(
+            f"a target of {layers} layers has no three to read by default: write  layers = [1, 2, 3]  (each "
+            "from 1 to the number of layers) under [states] of the recipe"
+        )
+    return FIRST, layers // 2, layers - BEFORE_LAST
+
+
+def check_layers(chosen: Sequence[int], layers: int) -> tuple[int, ...]:
+    """The same, as a tuple. Raises UsageError unless there are three, rising, from 1 to `layers`."""
+    if (
+        len(chosen) != AUX
+        or list(chosen) != sorted(set(chosen))
+        or not 1 <= chosen[0] <= chosen[-1] <= layers
+    ):
+        raise UsageError(
+            f"layers = {list(chosen)}: write three rising numbers from 1 to {layers}; each names the layer "
+            "whose input is read, as vLLM counts"
+        )
+    return tuple(chosen)
+
+
+def written_as(layers: Sequence[int], convention: Convention) -> list[int]:
+    """The same hidden states as that tool's configuration names them."""
+    return [layer + SHIFT[convention] for layer in layers]

@@ -1,0 +1,181 @@
+"""The stage `train`: data/ and states/ in, train/ out."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import orjson
+
+from breakeven.eagle.data.samples import SAMPLES, read_samples
+from breakeven.eagle.data.vocabulary import VOCABULARY, read_vocabulary
+from breakeven.eagle.extras import require
+from breakeven.eagle.recipe import Recipe
+from breakeven.eagle.stage import WHOLE, Made, Stage, checksum, read_made, required, start_over
+from breakeven.eagle.train.config import head_config
+from breakeven.eagle.train.interrupts import heeded
+from breakeven.eagle.train.log import PROGRESS, opened, read_progress
+from breakeven.eagle.train.order import Order
+from breakeven.eagle.train.split import Split, split
+from breakeven.eagle.train.watch import Watch
+from breakeven.errors import RunFormatError, UsageError
+
+if TYPE_CHECKING:
+    from breakeven.eagle.train.checkpoint import Reached
+    from breakeven.eagle.train.loop import Plan
+    from breakeven.eagle.train.processes import Processes
+
+STAGE = "train"
+NEEDED = ("torch", "safetensors.torch", "transformers", "speculators.models.eagle3")
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """What the stages before have made."""
+
+    split: Split
+    draft_ids: list[int]
+    states: Path
+    head: Mapping[str, Any]
+    """The configuration of the head (config.py)."""
+    inputs: Mapping[str, str]
+
+
+def is_first() -> bool:
+    """Whether this process is the one that tells, of those that torchrun started."""
+    return os.environ.get("RANK", "0") == "0"
+
+
+def train_head(
+    recipe: Recipe, *, fresh: bool = False, watch: Watch | None = None, shuffled: bool = False
+) -> Made:
+    """Trains it, or goes on with that; what is whole already is left as it is, unless `fresh`.
+
+    `shuffled` trains a control instead, on states that are permuted over the tokens of each sample. Raises
+    UsageError, RunFormatError, MissingExtra, StorageError; KeyboardInterrupt with a checkpoint saved.
+    """
+    folder = recipe.stage(STAGE)
+    if not fresh and (made := read_made(folder)) is not None:
+        return made
+    _check(recipe)
+    given = _given(recipe)
+    require(*NEEDED)
+    from breakeven.eagle.train.processes import joined
+
+    with joined() as processes:
+        stage = _stage(recipe, given, processes, fresh, shuffled)
+        processes.wait()
+        reached, plan = _train(recipe, given, processes, watch or Watch(), shuffled)
+        if stage is not None:
+            _finish(stage, reached, plan, given)
+        processes.wait()
+    return required(folder, STAGE)
+
+
+def _check(recipe: Recipe) -> None:
+    settings, processes = recipe.train, int(os.environ.get("WORLD_SIZE", "1"))
+    if settings.batch < processes:
+        raise UsageError(
+            f"there are {processes} processes and a batch of {settings.batch} samples: write  "
+            f"batch = {processes}  or more under [train] of the recipe, so that each has one"
+        )
+    if settings.stop_at and not settings.validation:
+        raise UsageError(
+            "stop_at is compared with the acceptance on validation prompts, and there are none: write  "
+            "validation = 0.05  under [train] of the recipe"
+        )
+
+
+def _given(recipe: Recipe) -> Given:
+    """Raises UsageError where an earlier stage is not whole, or does not fit the target."""
+    data, states = recipe.stage("data"), recipe.stage("states")
+    required(data, "data")
+    layers = required(states, "states").found["layers"]
+    target = _target(states / "target_config.json")
+    vocabulary = read_vocabulary(data / VOCABULARY, target.get("vocab_size"))
+    samples = [sample for sample in read_samples(data / SAMPLES) if sample.split == "train"]
+    return Given(
+        split(samples, recipe.train.validation, recipe.train.seed),
+        vocabulary.draft_ids.tolist(),
+        states,
+        head_config(target, layers, vocabulary.size, recipe.train.style),
+        {f"{path.name}/{WHOLE}": checksum(path / WHOLE) for path in (data, states)},
+    )
+
+
+def _target(path: Path) -> dict[str, Any]:
+    try:
+        return dict(orjson.loads(path.read_bytes()))
+    except (OSError, ValueError, TypeError) as error:
+        raise RunFormatError(
+            f"{path} cannot be read ({error}): type  breakeven eagle states RECIPE --fresh"
+        ) from error
+
+
+def _stage(recipe: Recipe, given: Given, processes: Processes, fresh: bool, shuffled: bool) -> Stage | None:
+    """The folder, begun by the first process; None in the others."""
+    if not processes.first:
+        return None
+    if fresh:
+        start_over(recipe.stage(STAGE))
+    settings = {**asdict(recipe.train), "k": recipe.evaluate.k, "shuffled": shuffled}
+    return Stage(recipe.stage(STAGE), STAGE, settings, given.inputs)
+
+
+def _train(
+    recipe: Recipe, given: Given, processes: Processes, watch: Watch, shuffled: bool
+) -> tuple[Reached, Plan]:
+    from breakeven.eagle.train.checkpoint import Checkpoints
+    from breakeven.eagle.train.loop import Loop
+    from breakeven.eagle.train.model import new_head
+    from breakeven.eagle.train.objective import Objective
+    from breakeven.eagle.train.stepping import Stepper
+
+    folder, settings = recipe.stage(STAGE), recipe.train
+    head = new_head(given.head, given.draft_ids, given.states / "target.safetensors", settings.seed)
+    stepper = Stepper(head, Objective(settings.steps, settings.decay, settings.loss), processes)
+    plan, checkpoints = _plan(recipe, given, shuffled), Checkpoints(folder, given.head)
+    reached = checkpoints.load(stepper.head, stepper.optimizer)
+    processes.as_first(stepper.parameters.values())
+    with ExitStack() as open_ones:
+        interrupts = open_ones.enter_context(heeded())
+        log = [open_ones.enter_context(opened(folder, reached.step)), watch] if processes.first else []
+        loop = Loop(plan, stepper, checkpoints, processes, log)
+        return loop.run(reached, interrupts), plan
+
+
+def _plan(recipe: Recipe, given: Given, shuffled: bool) -> Plan:
+    from breakeven.eagle.train.documents import Documents
+    from breakeven.eagle.train.loop import Plan
+
+    settings = recipe.train
+    train, validation = (
+        Documents(part, given.states, given.draft_ids, steps=settings.steps, shuffled=shuffled)
+        for part in (given.split.train, given.split.validation)
+    )
+    order = Order(len(train), settings.batch, settings.epochs, settings.seed)
+    return Plan(settings, order, min(recipe.evaluate.k, settings.steps), train, validation)
+
+
+def _finish(stage: Stage, reached: Reached, plan: Plan, given: Given) -> None:
+    best = reached.best
+    steps = [line for line in read_progress(stage.folder) if "loss" in line]
+    scores = steps[-1] if best is None else asdict(best.scores)
+    found = {
+        "steps": reached.step,
+        "stopped_early": plan.is_met(reached),
+        "best_step": reached.step if best is None else best.step,
+        "k": plan.k,
+        "acceptance_length": best and best.acceptance_length,
+        **{name: scores[name] for name in ("loss", "loss_by_step", "acceptance")},
+        "train_samples": len(given.split.train),
+        "validation_samples": len(given.split.validation),
+        "layers": given.head["eagle_aux_hidden_state_layer_ids"],
+        "seconds": sum(line["seconds"] for line in steps),
+    }
+    folder = stage.folder
+    stage.finish([folder / PROGRESS, *sorted((folder / "best").iterdir())], found)
