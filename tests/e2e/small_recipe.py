@@ -45,7 +45,7 @@ SETTINGS: Mapping[str, Mapping[str, Any]] = {
 }
 
 
-def write_recipe(folder: Path, target: Path, **changes: Mapping[str, Any]) -> Path:
+def write_recipe(folder: Path, target: Path, /, **changes: Mapping[str, Any]) -> Path:
     """recipe.toml in `folder`; `changes` by section, such as states={"batch": 2} or target={"url": …}."""
     folder.mkdir(parents=True, exist_ok=True)
     sections = {"target": {"model": str(target)}, **SETTINGS}
