@@ -93,7 +93,7 @@ class Recipe:
     export: ExportSettings = field(default_factory=ExportSettings)
 
     def stage(self, name: str) -> Path:
-        """The folder of a stage: data, states, train, evaluate, export."""
+        """The folder of a stage: data, states, train, evaluation, export."""
         return self.beside(self.folder) / name
 
     def beside(self, path: str) -> Path:

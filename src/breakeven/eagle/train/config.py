@@ -67,7 +67,8 @@ def difference(before: Mapping[str, Any], now: Mapping[str, Any]) -> str | None:
 
 def _layer(text: Mapping[str, Any]) -> dict[str, Any]:
     """A LlamaConfig. Its rotary embedding is the plain one, whatever the target stretches its own with:
-    engines differ in how they stretch, and a head looks back no further than it was trained to."""
+    engines differ in how they stretch, and a head looks back no further than it was trained to. Its activation
+    is the one that engines have for heads."""
     hidden = _number(text, "hidden_size")
     return {
         "model_type": "llama",
@@ -76,7 +77,7 @@ def _layer(text: Mapping[str, Any]) -> dict[str, Any]:
         "intermediate_size": text.get("intermediate_size") or WIDENING * hidden,
         "num_hidden_layers": 1,
         **_attention(text, hidden),
-        "hidden_act": text.get("hidden_act") or text.get("hidden_activation") or "silu",
+        "hidden_act": "silu",
         "max_position_embeddings": _number(text, "max_position_embeddings"),
         "rms_norm_eps": text.get("rms_norm_eps") or EPSILON,
         "rope_parameters": {"rope_type": "default", "rope_theta": _rope_theta(text)},
