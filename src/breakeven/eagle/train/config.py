@@ -67,8 +67,8 @@ def difference(before: Mapping[str, Any], now: Mapping[str, Any]) -> str | None:
 
 def _layer(text: Mapping[str, Any]) -> dict[str, Any]:
     """A LlamaConfig. Its rotary embedding is the plain one, whatever the target stretches its own with:
-    engines differ in how they stretch, and a head looks back no further than it was trained to. Its activation
-    is the one that engines have for heads."""
+    engines differ in how they stretch, and a head looks back no further than it was trained to. Its
+    activation is the one that engines have for heads."""
     hidden = _number(text, "hidden_size")
     return {
         "model_type": "llama",
