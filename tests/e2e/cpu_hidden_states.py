@@ -1,4 +1,7 @@
-"""vLLM's own connector for hidden states, without the CUDA streams that it copies with: for a CPU.
+"""vLLM's own connector for hidden states, without the pinned memory that it copies into: for a CPU.
+
+The original (0.32) ends the server there after the first request: "pin_memory=True requires a CUDA or other
+accelerator backend".
 
 It runs inside the server, which finds it by --kv-transfer-config's kv_connector_module_path.
 """

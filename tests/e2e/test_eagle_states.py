@@ -143,8 +143,8 @@ def test_without_torch_it_says_what_to_install(recipe: Path, tmp_path: Path) -> 
 @pytest.mark.vllm
 @pytest.mark.skipif(not PYTHON, reason="BREAKEVEN_VLLM_PYTHON names no Python that has vLLM")
 def test_states_from_a_real_vllm_are_those_of_transformers(whole: Path, target: Path, tmp_path: Path) -> None:
-    """vLLM's CPU build runs the extraction; its connector copies by CUDA streams, which cpu_hidden_states.py
-    replaces."""
+    """vLLM's CPU build runs the extraction; its connector copies into pinned memory, which ours in
+    cpu_hidden_states.py does not."""
     transfer: dict[str, Any] = json.loads(transfer_config(tmp_path / "shared")) | CONNECTOR
     speculative = json.loads(speculative_config(LAYERS, TARGET_LAYERS))
     with vllm_server(

@@ -15,8 +15,9 @@ from typing import Any
 import pytest
 
 from breakeven.servers.fake import FakeServer, Script, Speculation
+from breakeven.servers.lifecycle import START_LIMIT_S
 from breakeven.trace.run import load_run
-from breakeven.trial.live_interrupts import WAIT
+from breakeven.trial.live_interrupts import wait_words
 from breakeven.trial.store import load_trial
 from tests.e2e.command import Command, Done, answered, breakeven, soon
 from tests.e2e.live_on_units import PLAN
@@ -193,7 +194,7 @@ def test_signals_put_it_back_however_many(machine: tuple[Machine, str], tmp_path
         trial.process.send_signal(number)
     assert trial.end() != 0
     assert service.service() == before and service.journals == []
-    assert f"said {WAIT}" in trial.lines
+    assert f"said {wait_words(START_LIMIT_S)}" in trial.lines
     assert load_trial(tmp_path / "out").stop_reason == "interrupted"
 
 
