@@ -27,8 +27,10 @@ pytestmark = [
 UNITS = ("/etc/systemd/system", "/usr/lib/systemd/system", "/run/systemd/system")
 TARGET = "systemd:engine.service"
 VLLM = f"{sys.executable} -I -S /run/server/vllm serve m --port 8000"
+SERVES = "import time\nprint('INFO: Application startup complete.', flush=True)\ntime.sleep(3600)\n"
+"""The URL that is asked is another server's, which answers all along: the journal alone shows a restart."""
 FILES = {
-    "/run/server/vllm": "import time\ntime.sleep(3600)\n",
+    "/run/server/vllm": SERVES,
     "/etc/systemd/system/engine.service": f"[Service]\nExecStart={VLLM}\nRestart=always\nRestartSec=20ms\n",
     "/etc/systemd/system/engine.service.d/10-tuned.conf": "[Service]\nEnvironment=NCCL_ALGO=Tree\n",
 }

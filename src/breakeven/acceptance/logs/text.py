@@ -43,11 +43,18 @@ _LOGGER = re.compile(
 """What vLLM, SGLang, TensorRT-LLM, TGI and llama.cpp write before a message; a journal, before that."""
 _EXCEPTION = re.compile(r"[^\"'`?:]{0,120}?\b(?:[A-Za-z_]\w*\.)*[A-Z]\w*(?:Error|Exception): ")
 """The last line of a traceback has no such prefix."""
+_OF_LOGGERS = ("INFO", "WARN", "ERROR", "DEBUG", "CRITICAL", "[", " I ", " W ", " E ", " D ")
+_OF_EXCEPTIONS = ("Error: ", "Exception: ")
 _ACCESS = re.compile(
     r"\"[A-Z-]{3,20} \S{0,9000} HTTP/|log_server_r: |\b(?:otel\.name|http\.target|http\.route)="
 )
 """A line of a web server: uvicorn's and nginx's, llama-server's, TGI's."""
 _PROMPT = re.compile(r"Received request|prompt: ['\"]|(?:Receive|Finish): obj=")
+_OF_OTHERS = (
+    *(" HTTP/", "log_server_r: ", "otel.name=", "http.target=", "http.route="),
+    *("Received request", "prompt: ", ": obj="),
+)
+"""Each line that those patterns match holds one of these words, which are found sooner than a pattern."""
 _QUOTED = re.compile(r"(?<!\w)'[^']*'?|\"[^\"]*\"?")
 _TIMES = ("time", "timestamp", "ts", "asctime", "__REALTIME_TIMESTAMP")
 
@@ -106,12 +113,23 @@ def kept(text: str, length: int) -> str:
 
 def is_of_others(text: str) -> bool:
     """Whether a line holds what a request said, its address or its prompt: anyone may put anything there."""
+    if not _holds(text, _OF_OTHERS):
+        return False
     return _PROMPT.search(text) is not None or _ACCESS.search(text) is not None
 
 
 def is_logged(text: str) -> bool:
     """Whether a line is of the engine's own logger, or ends a traceback."""
-    return _LOGGER.match(text) is not None or _EXCEPTION.match(text) is not None
+    if _holds(text, _OF_LOGGERS) and _LOGGER.match(text):
+        return True
+    return _holds(text, _OF_EXCEPTIONS) and _EXCEPTION.match(text) is not None
+
+
+def _holds(text: str, words: tuple[str, ...]) -> bool:
+    for word in words:  # noqa: SIM110 (a generator would cost more than most of these looks)
+        if word in text:
+            return True
+    return False
 
 
 def without_quotes(text: str) -> str:

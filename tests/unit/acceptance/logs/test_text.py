@@ -1,6 +1,27 @@
-import pytest
+from pathlib import Path
 
-from breakeven.acceptance.logs.text import BLOCK, MAX_LINE, blocks, message, plain, time_of
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from breakeven.acceptance.logs import text as words
+from breakeven.acceptance.logs.text import (
+    BLOCK,
+    MAX_LINE,
+    blocks,
+    is_logged,
+    is_of_others,
+    message,
+    plain,
+    time_of,
+)
+
+GOLDEN = Path(__file__).parents[3] / "golden" / "logs"
+PIECES = (
+    *("INFO 11-29 10:00:00 ", "[2026-11-29 10:00:00 TP0]", "[TensorRT-LLM]", "2026-11-29T10:00:00.1Z INFO"),
+    *("0.01.548.629 I ", "ValueError: ", "torch.cuda.OutOfMemoryError: ", '"GET / HTTP/', "log_server_r: "),
+    *("http.route=", " otel.name=", "Received request", "prompt: '", "Finish: obj=", "x", " ", '"', "[", ":"),
+)
 
 
 def test_blocks_are_whole_lines_and_nothing_is_lost():
@@ -73,3 +94,17 @@ def test_messages_are_taken_out_of_json(raw: bytes, text: str | None, time: str 
 )
 def test_the_time_nearest_to_the_message_counts(prefix: str, time: str | None):
     assert time_of(prefix) == time
+
+
+@given(st.lists(st.sampled_from(PIECES), max_size=8).map("".join))
+def test_the_words_looked_for_first_change_nothing(line: str):
+    assert is_of_others(line) == bool(words._PROMPT.search(line) or words._ACCESS.search(line))
+    assert is_logged(line) == bool(words._LOGGER.match(line) or words._EXCEPTION.match(line))
+
+
+def test_nor_in_any_real_log():
+    lines = [line for path in GOLDEN.glob("*.log") for line in path.read_text(errors="replace").splitlines()]
+    assert any(map(is_logged, lines)) and any(map(is_of_others, lines))
+    for line in lines:
+        assert is_of_others(line) == bool(words._PROMPT.search(line) or words._ACCESS.search(line)), line
+        assert is_logged(line) == bool(words._LOGGER.match(line) or words._EXCEPTION.match(line)), line
