@@ -64,7 +64,7 @@ def prefill(text: str) -> tuple[int, int]:
 
 def rank(prefix: str) -> str:
     """Which data-parallel rank a line is of, by what stands before it; empty where there is one."""
-    found = _RANK.search(prefix)
+    found = _RANK.search(prefix) if "DP" in prefix else None
     return found[1] if found else ""
 
 

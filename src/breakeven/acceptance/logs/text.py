@@ -134,6 +134,8 @@ def _holds(text: str, words: tuple[str, ...]) -> bool:
 
 def without_quotes(text: str) -> str:
     """The line with what it quotes blanked, such as a model's name that a request has made up."""
+    if "'" not in text and '"' not in text:
+        return text
     return _QUOTED.sub(lambda found: " " * len(found[0]), text)
 
 
