@@ -17,7 +17,7 @@ import orjson
 from breakeven.cost.curve import LEAST_POINTS, Curve, CurvePoint
 from breakeven.cost.visits import change_between, visit_warnings
 from breakeven.errors import UsageError
-from breakeven.trace.files import storing, write_atomically
+from breakeven.trace.files import storing, write_bytes_atomically
 from breakeven.trace.meta import ServerInfo
 from breakeven.trace.rows import dump_json
 from breakeven.trace.typed import check_types
@@ -84,11 +84,7 @@ def save_calibration(calibration: Calibration, path: Path) -> None:
     data = dump_json(calibration_to_json(calibration), orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE)
     with storing(path.parent):
         path.parent.mkdir(parents=True, exist_ok=True)
-        write_atomically(path, lambda partial: _write(partial, data))
-
-
-def _write(path: Path, data: bytes) -> None:
-    path.write_bytes(data)
+        write_bytes_atomically(path, data)
 
 
 def load_calibration(path: Path) -> Calibration:

@@ -22,7 +22,7 @@ from breakeven.eagle.stage import Made, read_made, required
 from breakeven.engines.dialects import dialect
 from breakeven.engines.speculation import SpeculationConfig
 from breakeven.errors import RunFormatError
-from breakeven.trace.files import storing, write_atomically
+from breakeven.trace.files import storing, write_bytes_atomically
 from breakeven.units import share, size
 
 FILE = "README.md"
@@ -52,7 +52,7 @@ def write_cards(recipe: Recipe) -> list[Path]:
         path = recipe.stage("export") / engine / FILE
         text = card(recipe, engine, made, evaluation).encode()
         with storing(path.parent):
-            write_atomically(path, lambda partial, text=text: _fill(partial, text))  # type: ignore[misc]
+            write_bytes_atomically(path, text)
         written.append(path)
     return written
 
@@ -196,7 +196,3 @@ def _evaluation(recipe: Recipe) -> dict[str, Any]:
         raise RunFormatError(
             f"{path} cannot be read ({error}): type  breakeven eagle evaluate RECIPE --fresh"
         ) from error
-
-
-def _fill(path: Path, data: bytes) -> None:
-    path.write_bytes(data)

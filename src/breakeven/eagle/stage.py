@@ -19,7 +19,7 @@ from typing import Any
 import orjson
 
 from breakeven.errors import RunFormatError, UsageError
-from breakeven.trace.files import storing, write_atomically
+from breakeven.trace.files import storing, write_bytes_atomically
 from breakeven.trace.typed import check_types
 
 BEGUN, WHOLE = "begun.json", "stage.json"
@@ -231,11 +231,7 @@ def _read(path: Path) -> dict[str, Any] | None:
 
 def _write(path: Path, record: Any) -> None:
     data = orjson.dumps(record, option=orjson.OPT_INDENT_2 | orjson.OPT_SERIALIZE_NUMPY)
-
-    def fill(partial: Path) -> None:
-        partial.write_bytes(data)
-
-    write_atomically(path, fill)
+    write_bytes_atomically(path, data)
 
 
 def _plain(record: Any) -> Any:

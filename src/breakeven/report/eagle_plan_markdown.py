@@ -9,7 +9,7 @@ from breakeven.eagle.plan.records import Plan
 from breakeven.report import eagle_plan_words as words
 from breakeven.report.eagle_plan_sections import Section, Table, sections
 from breakeven.report.text import line
-from breakeven.trace.files import storing, write_atomically
+from breakeven.trace.files import storing, write_bytes_atomically
 
 PAGE = "next-steps-eagle.md"
 """A name for it."""
@@ -25,12 +25,8 @@ def plan_markdown(plan: Plan) -> str:
 def write_plan(plan: Plan, path: Path) -> None:
     """Replaces the file as a whole. Raises StorageError."""
     data = plan_markdown(plan).encode()
-
-    def fill(partial: Path) -> None:
-        partial.write_bytes(data)
-
     with storing(path.parent):
-        write_atomically(path, fill)
+        write_bytes_atomically(path, data)
 
 
 def _decision(plan: Plan) -> Iterator[str]:

@@ -58,6 +58,15 @@ def write_atomically(path: Path, write: Callable[[Path], None]) -> None:
     _sync(path.parent)
 
 
+def write_bytes_atomically(path: Path, data: bytes) -> None:
+    """The same, of a file whose content is at hand."""
+
+    def write(partial: Path) -> None:
+        partial.write_bytes(data)
+
+    write_atomically(path, write)
+
+
 def _sync(path: Path) -> None:
     descriptor = os.open(path, os.O_RDONLY)
     try:

@@ -21,7 +21,7 @@ from breakeven.compare.confounders import confounders
 from breakeven.compare.degenerate import is_degenerate
 from breakeven.compare.records import Verdict
 from breakeven.errors import RunFormatError, UsageError
-from breakeven.trace.files import storing, write_atomically
+from breakeven.trace.files import storing, write_bytes_atomically
 from breakeven.trace.records import RequestTrace
 from breakeven.trace.rows import dump_json
 from breakeven.trace.run import Run, load_run
@@ -75,11 +75,7 @@ def save_trial(folder: Path, record: TrialRecord) -> None:
     """Raises StorageError."""
     data = dump_json(asdict(record), orjson.OPT_INDENT_2 | orjson.OPT_NON_STR_KEYS)
     with storing(folder):
-        write_atomically(folder / FILE, lambda partial: _write(partial, data))
-
-
-def _write(path: Path, data: bytes) -> None:
-    path.write_bytes(data)
+        write_bytes_atomically(folder / FILE, data)
 
 
 def load_record(folder: Path) -> TrialRecord:

@@ -13,7 +13,7 @@ import orjson
 from numpy.typing import NDArray
 
 from breakeven.errors import RunFormatError, UsageError
-from breakeven.trace.files import storing, write_atomically
+from breakeven.trace.files import storing, write_bytes_atomically
 
 VOCABULARY = "vocabulary.json"
 
@@ -78,12 +78,8 @@ def write_vocabulary(path: Path, vocabulary: Vocabulary) -> None:
         "coverage": vocabulary.coverage,
     }
     data = orjson.dumps(record)
-
-    def fill(partial: Path) -> None:
-        partial.write_bytes(data)
-
     with storing(path.parent):
-        write_atomically(path, fill)
+        write_bytes_atomically(path, data)
 
 
 def read_vocabulary(path: Path, target_size: int | None = None) -> Vocabulary:

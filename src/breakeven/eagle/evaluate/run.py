@@ -24,7 +24,7 @@ from breakeven.eagle.recipe import Recipe
 from breakeven.eagle.stage import Stage, checksum, required
 from breakeven.errors import UsageError
 from breakeven.replay.sources import open_source
-from breakeven.trace.files import storing, write_atomically
+from breakeven.trace.files import storing, write_bytes_atomically
 
 NAME, FOLDER = "evaluate", "evaluation"
 FILE = "evaluation.json"
@@ -141,12 +141,8 @@ def _written_at(recipe: Recipe) -> float | None:
 def _finish(stage: Stage, made: Evaluation) -> None:
     path = stage.folder / FILE
     data = orjson.dumps(evaluation_json(made), option=orjson.OPT_INDENT_2)
-
-    def fill(partial: Path) -> None:
-        partial.write_bytes(data)
-
     with storing(stage.folder):
-        write_atomically(path, fill)
+        write_bytes_atomically(path, data)
     counters, length = made.total.chained.acceptance.counters, made.total.chained.acceptance_length
     stage.finish(
         [path, stage.folder / journal.FILE],

@@ -11,7 +11,7 @@ import orjson
 from breakeven.eagle.export.format import Format
 from breakeven.eagle.export.source import Source
 from breakeven.eagle.export.tensors import slots
-from breakeven.trace.files import storing, write_atomically
+from breakeven.trace.files import storing, write_atomically, write_bytes_atomically
 
 CONFIG, WEIGHTS = "config.json", "model.safetensors"
 
@@ -26,12 +26,8 @@ def write_folder(folder: Path, made: Format, source: Source, tensors: Mapping[st
     kept = made.named({name: tensors[name].contiguous() for name in wanted})
     with storing(folder):
         folder.mkdir(parents=True, exist_ok=True)
-        write_atomically(folder / CONFIG, lambda path: _fill(path, config))
+        write_bytes_atomically(folder / CONFIG, config)
         write_atomically(folder / WEIGHTS, lambda path: _save(path, kept, folder / CONFIG))
-
-
-def _fill(path: Path, data: bytes) -> None:
-    path.write_bytes(data)
 
 
 def _save(path: Path, tensors: Mapping[str, Any], like: Path) -> None:

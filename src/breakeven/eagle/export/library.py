@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from breakeven.eagle.export.shape import NORMS, HeadShape
+from breakeven.eagle.export.shape import NORMS, HeadShape, layer_sizes
 from breakeven.eagle.export.tensors import OF_TARGET
 
 STEPS, TOKENS, SEED = 3, 16, 0
@@ -22,15 +22,7 @@ def library_config(shape: HeadShape) -> dict[str, Any]:
         **{name: getattr(shape, name) for name in NORMS},
         "transformer_layer_config": {
             "model_type": shape.decoder,
-            "hidden_size": shape.hidden,
-            "intermediate_size": shape.intermediate,
-            "num_hidden_layers": 1,
-            "num_attention_heads": shape.heads,
-            "num_key_value_heads": shape.kv_heads,
-            "head_dim": shape.head_dim,
-            "hidden_act": shape.activation,
-            "max_position_embeddings": shape.max_positions,
-            "rms_norm_eps": shape.rms_norm_eps,
+            **layer_sizes(shape),
             "rope_parameters": dict(shape.rope),
             "attention_bias": shape.attention_bias,
             "mlp_bias": shape.mlp_bias,

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any, ClassVar
 
 from breakeven.eagle.export.format import Format
-from breakeven.eagle.export.shape import HeadShape, older_rope, shape_of
+from breakeven.eagle.export.shape import HeadShape, layer_sizes, older_rope, shape_of
 from breakeven.eagle.export.source import Source
 from breakeven.eagle.export.tensors import LAYER
 from breakeven.eagle.layers import default_layers, written_as
@@ -45,15 +45,7 @@ class Sglang(Format):
         return {
             "architectures": ["LlamaForCausalLMEagle3"],
             "model_type": "llama",
-            "hidden_size": shape.hidden,
-            "intermediate_size": shape.intermediate,
-            "num_hidden_layers": 1,
-            "num_attention_heads": shape.heads,
-            "num_key_value_heads": shape.kv_heads,
-            "head_dim": shape.head_dim,
-            "hidden_act": shape.activation,
-            "max_position_embeddings": shape.max_positions,
-            "rms_norm_eps": shape.rms_norm_eps,
+            **layer_sizes(shape),
             **older_rope(shape.rope),
             "attention_bias": False,
             "mlp_bias": False,

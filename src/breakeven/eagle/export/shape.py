@@ -95,6 +95,21 @@ def rope_of(layer: Mapping[str, Any]) -> dict[str, Any]:
     return found
 
 
+def layer_sizes(shape: HeadShape) -> dict[str, Any]:
+    """How large the head's layer is, as every configuration of one says it."""
+    return {
+        "hidden_size": shape.hidden,
+        "intermediate_size": shape.intermediate,
+        "num_hidden_layers": 1,
+        "num_attention_heads": shape.heads,
+        "num_key_value_heads": shape.kv_heads,
+        "head_dim": shape.head_dim,
+        "hidden_act": shape.activation,
+        "max_position_embeddings": shape.max_positions,
+        "rms_norm_eps": shape.rms_norm_eps,
+    }
+
+
 def older_rope(rope: Mapping[str, Any]) -> dict[str, Any]:
     """The same as transformers 4 has it, which older engines read: without it they take base 10,000."""
     scaling = {name: value for name, value in rope.items() if name != "rope_theta"}

@@ -14,7 +14,6 @@ import os
 import shutil
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +26,7 @@ from breakeven.eagle.train.config import difference
 from breakeven.eagle.train.model import restore, stored, trained
 from breakeven.eagle.train.records import Validation, validation_from
 from breakeven.errors import RunFormatError, UsageError
-from breakeven.trace.files import storing, write_atomically
+from breakeven.trace.files import storing, write_bytes_atomically
 
 PREFIX, KEPT = "checkpoint-", 2
 HEAD, OPTIMIZER, STATE, RNG = "head.safetensors", "optimizer.safetensors", "state.json", "rng"
@@ -86,7 +85,7 @@ class Checkpoints:
         with storing(folder):
             folder.mkdir(exist_ok=True)
             for name, data in ((HEAD, save(stored(head))), (HEAD_CONFIG, said)):
-                write_atomically(folder / name, partial(_write, data=data))
+                write_bytes_atomically(folder / name, data)
 
     def _all(self) -> list[Path]:
         """By step."""
@@ -127,7 +126,7 @@ def _write_folder(path: Path, files: Mapping[str, Callable[[], bytes]]) -> None:
     unfinished.mkdir()
     try:
         for name, make in files.items():
-            write_atomically(unfinished / name, partial(_write, data=make()))
+            write_bytes_atomically(unfinished / name, make())
         shutil.rmtree(path, ignore_errors=True)
         unfinished.rename(path)
     except BaseException:
@@ -142,10 +141,6 @@ def _sync(folder: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
-
-
-def _write(path: Path, data: bytes) -> None:
-    path.write_bytes(data)
 
 
 def _json(said: Mapping[str, Any]) -> bytes:

@@ -13,7 +13,7 @@ import orjson
 
 from breakeven.eagle.train.records import Step, Validation
 from breakeven.eagle.train.watch import Watch
-from breakeven.trace.files import storing, write_atomically
+from breakeven.trace.files import storing, write_bytes_atomically
 
 PROGRESS = "progress.jsonl"
 
@@ -43,12 +43,8 @@ def opened(folder: Path, done: int) -> Iterator[Log]:
     """Goes on after `done` steps: what a run that was killed wrote beyond them is taken away."""
     path = folder / PROGRESS
     kept = b"".join(line for line in _lines(path) if _step(line) <= done) if done else b""
-
-    def fill(partial: Path) -> None:
-        partial.write_bytes(kept)
-
     with storing(folder):
-        write_atomically(path, fill)
+        write_bytes_atomically(path, kept)
         file = FileIO(path, "ab")
     with file:
         yield Log(file, folder)

@@ -126,16 +126,16 @@ def test_full_disk_leaves_the_one_before(tmp_path: Path, monkeypatch: pytest.Mon
     from breakeven.eagle.train import checkpoint
 
     checkpoints, head, optimizer = saved(tmp_path, 5)
-    write, written = checkpoint._write, []
+    write, written = Path.write_bytes, []
 
-    def fails(path: Path, data: bytes) -> None:
+    def fails(path: Path, data: bytes) -> int:
         written.append(path)
         if len(written) == nth:
             write(path, data[: len(data) // 2])
             raise OSError(errno.ENOSPC, "No space left on device")
-        write(path, data)
+        return write(path, data)
 
-    monkeypatch.setattr(checkpoint, "_write", fails)
+    monkeypatch.setattr(Path, "write_bytes", fails)
     with pytest.raises(StorageError, match="disk is full"):
         checkpoints.save(head, optimizer, checkpoint.Reached(7))
     assert names(tmp_path) == ["checkpoint-000005"]
