@@ -6,7 +6,7 @@ For each model: the concurrency curve of a baseline (what `breakeven calibrate` 
 these two alone a forecast for each window of llama.cpp's ngram-simple. Then the truth: a baseline and a
 candidate for each window, all up at once and asked in turn, prompt by prompt in rotating order, so that a
 machine that drifts or wanders does so for all sides alike. Prints a table and writes
-results/forecast-embedded.json.
+results/forecast-embedded.json; what that holds of models that are not named stays.
 
 The mixture is no blind test: how far its neighbouring tokens share experts (cost/measured.py, REUSE) was
 chosen with sight of its step times, among others.
@@ -25,6 +25,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import asdict, dataclass, replace
+from datetime import date
 from importlib.metadata import version
 from itertools import count
 from pathlib import Path
@@ -252,8 +253,7 @@ def one_model(name: str, windows: Sequence[int], size: Size, folder: Path) -> di
         {"sequences": point.concurrency, "step_s": point.step_s, "low_s": point.low_s, "high_s": point.high_s}
         for point in calibration.points
     ]
-    about = {"curve": points, "notes": calibration.warnings()}
-    return {**about, "rows": rows(name, traces, made)}
+    return {"curve": points, "notes": calibration.warnings(), "rows": rows(name, traces, made)}
 
 
 def main() -> None:
@@ -266,13 +266,31 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=RESULT, help="the JSON file")
     options = parser.parse_args()
     size = size_of(options.quick, options.repeats, options.max_tokens)
-    began, load = time.monotonic(), load_average()
+    models = kept(options.out)
     with tempfile.TemporaryDirectory() as folder:
-        models = {name: one_model(name, options.windows, size, Path(folder)) for name in options.models}
-    found = [row for model in models.values() for row in model["rows"]]
+        for name in options.models:
+            began, load = time.monotonic(), load_average()
+            made = one_model(name, options.windows, size, Path(folder))
+            models[name] = about(size, began, load) | made
+    found = [row for name in MODELS if name in models for row in models[name]["rows"]]
     summed = summary(found)
     show(found, summed)
-    about = {
+    options.out.parent.mkdir(exist_ok=True)
+    value = {"summary": summed, "models": models}
+    options.out.write_bytes(orjson.dumps(value, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))
+    print(f"{options.out} written")
+
+
+def kept(path: Path) -> dict[str, Any]:
+    """What the file holds by model: those that are not measured now stay as they are."""
+    models: dict[str, Any] = orjson.loads(path.read_bytes())["models"] if path.exists() else {}
+    return models
+
+
+def about(size: Size, began: float, load: tuple[float, ...] | None) -> dict[str, Any]:
+    """How a model was measured, since `began` on time.monotonic."""
+    return {
+        "measured_on": date.today().isoformat(),
         "prompts": len(size.workload.prompts),
         "max_tokens": size.max_tokens,
         "repeats": size.repeats,
@@ -282,10 +300,6 @@ def main() -> None:
         "load_average": {"start": load, "end": load_average()},
         "elapsed_s": round(time.monotonic() - began),
     }
-    options.out.parent.mkdir(exist_ok=True)
-    value = {**about, "summary": summed, "models": models}
-    options.out.write_bytes(orjson.dumps(value, option=orjson.OPT_INDENT_2 | orjson.OPT_APPEND_NEWLINE))
-    print(f"{options.out} written after {about['elapsed_s']} s")
 
 
 if __name__ == "__main__":

@@ -31,8 +31,8 @@ pytestmark = [
 
 WINDOWS = (1, 3, 7)
 MIN_N, MAX_N = 2, 4
-SEQUENCES, ROOM, REPEATS = 8, 1024, 2
-REPLIES = ("--prompts", "brief", "--max-tokens", 64)
+SEQUENCES, ROOM, REPEATS = 8, 1024, 3
+REPLIES = ("--prompts", "default", "--max-tokens", 96)
 CLEAR, MOST_MEDIAN_ERROR = 0.10, 0.15
 
 
