@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from breakeven.drafters.registry import make_drafter
-from tests.e2e.command import breakeven
+from tests.e2e.command import Command
 from tests.e2e.small_qwen import write_small_qwen
 from tests.e2e.vllm_server import vllm_server
 
@@ -33,6 +33,7 @@ WINDOWS = (1, 3, 7)
 MIN_N, MAX_N = 2, 4
 SEQUENCES, ROOM, REPEATS = 8, 1024, 3
 REPLIES = ("--prompts", "default", "--max-tokens", 96)
+PATIENCE_S = 600
 CLEAR, MOST_MEDIAN_ERROR = 0.10, 0.15
 
 
@@ -105,7 +106,7 @@ def trial(baseline: str, candidate: str, out: Path) -> Mapping[str, float]:
 
 
 def asked(*words: object) -> dict[str, Any]:
-    return breakeven(*words, "--json").succeeded().json()
+    return Command(*words, "--json").end(PATIENCE_S).succeeded().json()
 
 
 def show(kind: str, rows: Sequence[Row]) -> None:

@@ -11,12 +11,12 @@ from breakeven.cost.curve import Curve
 from breakeven.cost.step import Source, Step
 from breakeven.interval import Interval
 
-REUSE = Interval(0.1, 0.0, REUSE_RANGE[1])
+REUSE = Interval(0.15, 0.0, REUSE_RANGE[1])
 """Of experts among neighbouring tokens, beyond what different sequences share: less than coverage.REUSE,
 which is beyond chance. Chosen on step times on CPUs, against curves of the same server: 2 of 8 experts,
 routed at random, fit 0 to 0.1 in llama.cpp, though 0.16 to 0.24 are reused (see
 RoutingTrace.reuse_beside_sequences): a kernel that computes each token of an expert by itself saves no time
-by sharing it. 4 of 32 in vLLM fit 0.1 to 0.3."""
+by sharing it. 4 of 32 in vLLM fit 0.25 to 0.3."""
 _NO_REUSE = 0.0
 CONTEXT_RATIO = 2
 """Beyond so many times the context that the curve was measured at, it is said that attention is not in it.

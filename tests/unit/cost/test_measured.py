@@ -42,7 +42,7 @@ LINE = curve({c: line_ms(c) for c in (1, 2, 4, 8, 16)})
 def test_verification_by_a_mixture_of_experts_as_measured(tokens: int):
     cost = Measured(curve(MOE_ON_A_CPU), moe=True)
     found = cost.seconds(Step(tokens))
-    assert found.estimate * 1e3 == pytest.approx(VERIFIED[tokens], rel=0.06)
+    assert found.estimate * 1e3 == pytest.approx(VERIFIED[tokens], rel=0.09)
     assert found.low * 1e3 < VERIFIED[tokens] < MOE_ON_A_CPU[tokens] < found.high * 1e3
     naive = Measured(curve(MOE_ON_A_CPU), moe=False).seconds(Step(tokens)).estimate * 1e3
     assert naive == pytest.approx(MOE_ON_A_CPU[tokens])
