@@ -33,6 +33,8 @@ WINDOWS = (1, 3, 7)
 MIN_N, MAX_N = 2, 4
 SEQUENCES, ROOM, REPEATS = 8, 1024, 3
 REPLIES = ("--prompts", "default", "--max-tokens", 96)
+FEED_FORWARD = {"dense": 4096, "moe": 1024}
+"""Width: wide enough that a step takes longer than a client beside the servers may lag."""
 PATIENCE_S = 600
 CLEAR, MOST_MEDIAN_ERROR = 0.10, 0.15
 
@@ -54,7 +56,7 @@ class Row:
 def rows(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> list[Row]:
     kind: str = request.param
     folder = tmp_path_factory.mktemp(kind)
-    model = write_small_qwen(folder / "model", moe=kind == "moe")
+    model = write_small_qwen(folder / "model", moe=kind == "moe", ff=FEED_FORWARD[kind])
     with vllm_server(baseline_python(folder), model, {}, folder / "baseline.log", ROOM) as url:
         forecasts = forecast(url, f"--{kind}", folder)
         found = []
