@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,10 @@ from tests.tiny_gguf import write_tiny
 
 settings.register_profile("unhurried", deadline=None)
 settings.load_profile("unhurried")
+
+# A shell that runs in the background, or nohup, ignores these, and so would every command that tests start.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 @pytest.fixture(scope="session")

@@ -26,7 +26,7 @@ OFFLINE = {"HF_HUB_OFFLINE": "1", "VLLM_NO_USAGE_STATS": "1", "VLLM_CPU_KVCACHE_
 def vllm_server(
     python: str,
     model: Path,
-    speculative: Mapping[str, Any],
+    speculative: Mapping[str, Any] | None,
     log: Path,
     max_model_len: int,
     *,
@@ -37,17 +37,16 @@ def vllm_server(
 ) -> Iterator[str]:
     """The URL of a vLLM that serves one request at a time and reports speculation step by step.
 
-    `python` is one that has vLLM; `speculative` is vLLM's --speculative-config; `more` are further flags, and
-    `variables` further ones of its environment. Raises AssertionError with the end of its log if it does
-    not come up.
+    `python` is one that has vLLM; `speculative` is vLLM's --speculative-config, None for none; `more` are
+    further flags, and `variables` further ones of its environment. Raises AssertionError with the end of its
+    log if it does not come up.
     """
-    port = _free_port()
+    port = free_port()
     words = (
         "timeout", "-k", "10", str(LIFE_S), python, "-m", "vllm.entrypoints.openai.api_server",
         "--model", str(model), "--served-model-name", "tiny", "--host", "127.0.0.1", "--port", str(port),
         "--max-model-len", str(max_model_len), "--max-num-seqs", "1", "--dtype", dtype, "--enforce-eager",
-        "--enable-per-request-metrics", "--per-request-spec-decode-metrics", "detailed",
-        "--speculative-config", json.dumps(speculative), *more,
+        "--enable-per-request-metrics", *(_flags(speculative) if speculative else ()), *more,
     )  # fmt: skip
     env = {**os.environ, **OFFLINE, "VLLM_LOG_STATS_INTERVAL": str(log_interval_s), **(variables or {})}
     with log.open("wb") as output:
@@ -59,6 +58,11 @@ def vllm_server(
         yield url
     finally:
         _stop(process)
+
+
+def _flags(speculative: Mapping[str, Any]) -> tuple[str, ...]:
+    counted = ("--per-request-spec-decode-metrics", "detailed")
+    return *counted, "--speculative-config", json.dumps(speculative)
 
 
 def _stop(process: subprocess.Popen[bytes]) -> None:
@@ -89,7 +93,7 @@ def _is_healthy(url: str) -> bool:
         return False
 
 
-def _free_port() -> int:
+def free_port() -> int:
     with socket.socket() as one:
         one.bind(("127.0.0.1", 0))
         port: int = one.getsockname()[1]

@@ -20,7 +20,7 @@ ORDER = [
         "measure",
     ),
     *("engines", "servers", "drafters", "replay", "compare", "cost", "forecast", "explain", "diagnose"),
-    *("verdict", "trial", "models", "watch", "eagle", "report", "cli", "__init__", "__main__"),
+    *("verdict", "trial", "models", "watch", "eagle", "guard", "report", "cli", "__init__", "__main__"),
 ]
 
 

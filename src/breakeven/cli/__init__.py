@@ -24,6 +24,7 @@ from breakeven.cli.eagle import eagle
 from breakeven.cli.engine import engine
 from breakeven.cli.explain import explain
 from breakeven.cli.forecast import forecast
+from breakeven.cli.guard import guard
 from breakeven.cli.interrupt import INTERRUPTED
 from breakeven.cli.measure import measure
 from breakeven.cli.models import models
@@ -64,6 +65,7 @@ for verb in (
     diagnose,
     watch,
     eagle,
+    guard,
     show,
     drafters,
     engine,

@@ -36,6 +36,21 @@ class Rates(click.ParamType):  # type: ignore[type-arg]
             ) from None
 
 
+drafting_times = options.stack(
+    click.option(
+        "--draft-ms",
+        type=options.FiniteRange(0, MOST_MS),
+        metavar="MS",
+        help="Of the drafter for each drafted token [default: what is known of it].",
+    ),
+    click.option(
+        "--flat-ms",
+        type=options.FiniteRange(0, MOST_MS),
+        metavar="MS",
+        help="That speculation adds to every step [default: what is known of the engine].",
+    ),
+)
+
 drafting_options = options.stack(
     click.option(
         "--method",
@@ -53,18 +68,7 @@ drafting_options = options.stack(
     click.option(
         "--per-position", type=Rates(), help="Its acceptance by position, of all steps: such as 0.7,0.5,0.35."
     ),
-    click.option(
-        "--draft-ms",
-        type=options.FiniteRange(0, MOST_MS),
-        metavar="MS",
-        help="Of the trained drafter for each drafted token [default: what is known of it].",
-    ),
-    click.option(
-        "--flat-ms",
-        type=options.FiniteRange(0, MOST_MS),
-        metavar="MS",
-        help="That speculation adds to every step [default: what is known of the engine].",
-    ),
+    drafting_times,
 )
 
 

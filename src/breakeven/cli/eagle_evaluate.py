@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 import click
@@ -45,7 +46,7 @@ def evaluate(recipe: Path, head: Path | None, fresh: bool, as_json: bool) -> Non
         start_over(folder)
     record = folder / journal.FILE
     with (
-        options.keeping(record, f"breakeven eagle evaluate {recipe}"),
+        options.keeping(record, _again(recipe, head)),
         progress("held-out replies", None, stderr()) as watch,
     ):
         made = stage.evaluate(said, watch, head)
@@ -53,3 +54,9 @@ def evaluate(recipe: Path, head: Path | None, fresh: bool, as_json: bool) -> Non
         options.print_json(evaluation_json(made))
     else:
         print_evaluation(made, record, stdout())
+
+
+def _again(recipe: Path, head: Path | None) -> str:
+    """What goes on with the same head, without --fresh."""
+    of_head = () if head is None else ("--head", str(head))
+    return shlex.join(("breakeven", "eagle", "evaluate", str(recipe), *of_head))

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from breakeven.cli import options
-from breakeven.cli.cost_options import MOST_MS, ChosenCost, choose_cost, cost_options
+from breakeven.cli.cost_options import ChosenCost, choose_cost, cost_options
 from breakeven.cli.drafter_options import Numbers
+from breakeven.cli.drafting_options import drafting_times
 from breakeven.cli.eagle_plan_data import Size, asked_data, machine_of
 from breakeven.cli.forecast import ENGINES, MOST_CONCURRENCY
 from breakeven.cli.forecast_grid import Levels
@@ -107,18 +108,7 @@ machine_options = options.stack(
     help="Speedup that is worth the training.",
 )
 @click.option("--engine", type=click.Choice(ENGINES), help="What serves the model.")
-@click.option(
-    "--draft-ms",
-    type=options.FiniteRange(0, MOST_MS),
-    metavar="MS",
-    help="Of the head for each drafted token [default: what is known of heads].",
-)
-@click.option(
-    "--flat-ms",
-    type=options.FiniteRange(0, MOST_MS),
-    metavar="MS",
-    help="That speculation adds to every step [default: what is known of the engine].",
-)
+@drafting_times
 @click.option(
     "--out", type=click.Path(path_type=Path), metavar="FILE", help=f"Write it as Markdown: {EXAMPLE}."
 )

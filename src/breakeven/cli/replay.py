@@ -31,6 +31,7 @@ from breakeven.errors import UsageError
 if TYPE_CHECKING:
     from breakeven.replay.grid import Setting
     from breakeven.replay.records import Replay, Sweep
+    from breakeven.replay.sources import Source
 
 SWEEP_PAGE = "sweep.html"
 """In the folder that was swept."""
@@ -128,8 +129,9 @@ def _sweep(path: Path, values: Mapping[str, Any]) -> None:
     if "drafters" in asked:
         asked["drafters"] = listed(asked["drafters"])
     with redirect_stdout(sys.stderr):  # a drafter of the user's own may print
-        grid = default_grid(**asked)
+        named = default_grid(**asked)
         source = open_record(path, values["tokenizer"])
+        grid = _with_recorded(named, source, asked)
         say_how_fast([name for name, _ in grid])
         total = source.expected and source.expected * len(grid)
         with shown("requests × settings replayed", total) as advance:
@@ -147,6 +149,17 @@ def _sweep(path: Path, values: Mapping[str, Any]) -> None:
         options.print_json(sweep_json(done))
     else:
         print_sweep(done, stdout(), report)
+
+
+def _with_recorded(grid: Sequence[Setting], source: Source, asked: Mapping[str, Any]) -> list[Setting]:
+    """And acceptance that the record itself holds, unless other drafters are named."""
+    from breakeven.drafters.recorded import Recorded
+    from breakeven.replay.grid import KS, recorded_grid
+
+    if Recorded.name not in asked.get("drafters", [Recorded.name]):
+        return list(grid)
+    found = recorded_grid(source, asked.get("ks", KS))
+    return [*(one for one in grid if not found or one[0] != Recorded.name), *found]
 
 
 def _not_applied(grid: Sequence[Setting], asked: Mapping[str, Any]) -> Iterator[str]:

@@ -11,7 +11,7 @@ import click
 
 from breakeven.cli import options
 from breakeven.cli.access_options import access_options
-from breakeven.cli.cost_options import MOST_MS
+from breakeven.cli.drafting_options import drafting_times
 from breakeven.cli.output import stderr, stdout
 from breakeven.client.loop import run
 from breakeven.engines.speculation import MOST_K
@@ -43,18 +43,7 @@ OF_A_CALIBRATION = ("method", "k", "flat_ms", "draft_ms")
     metavar="N",
     help="Tokens of each draft, where the server does not count them (SGLang).",
 )
-@click.option(
-    "--draft-ms",
-    type=options.FiniteRange(0, MOST_MS),
-    metavar="MS",
-    help="Of the drafter for each drafted token [default: what is known of it].",
-)
-@click.option(
-    "--flat-ms",
-    type=options.FiniteRange(0, MOST_MS),
-    metavar="MS",
-    help="That speculation adds to every step [default: what is known of the engine].",
-)
+@drafting_times
 @click.option(
     "--interval",
     type=options.FiniteRange(0.1, MOST_S),

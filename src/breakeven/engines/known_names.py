@@ -15,7 +15,8 @@ VLLM = Names(
     "vLLM",
     "0.33",
     (
-        *("ngram", "suffix", "eagle3", "eagle", "mtp", "draft-model", "medusa", "custom_class", "ngram_gpu"),
+        *("ngram", "suffix", "eagle3", "eagle", "mtp", "draft-model", "medusa", "guard", "guard-off"),
+        *("custom_class", "ngram_gpu"),
         *("draft_model", "mlp_speculator", "dflash", "dspark", "extract_hidden_states"),
         *("deepseek_mtp", "dots3_note_mtp", "mimo_mtp", "mimo_v2_mtp", "glm4_moe_mtp", "glm4_moe_lite_mtp"),
         *("glm_ocr_mtp", "glm5_next_mtp", "ernie_mtp", "nemotron_h_mtp", "exaone_moe_mtp", "exaone4_5_mtp"),

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from breakeven.engines.argv import is_newer
-from breakeven.engines.speculation import LEARNED_METHODS, LOOKUP_METHODS
+from breakeven.engines.speculation import GUARD_METHODS, LEARNED_METHODS, LOOKUP_METHODS
 from breakeven.errors import UsageError
 
 OURS = frozenset((*LOOKUP_METHODS, *LEARNED_METHODS))
@@ -44,6 +44,9 @@ class Names:
     def check(self, named: Named, version: str | None) -> None:
         """Raises UsageError for a name that is not known, with the nearest that is; for a setting, with all
         there are. Without a version the newest that is known is meant."""
+        for method in named.methods:
+            if method.lower() in GUARD_METHODS and method not in self.methods:
+                raise UsageError(f"{self.title} has no {method}: the guard is for vLLM only: leave it out")
         if is_newer(version, self.newest):
             return
         for method in self._unknown_methods(named):

@@ -11,6 +11,8 @@ from breakeven.errors import UsageError
 LOOKUP_METHODS = ("ngram", "suffix")
 """Methods that find drafts in text; the others need weights or code of their own."""
 LEARNED_METHODS = ("eagle3", "eagle", "mtp", "draft-model", "medusa")
+GUARD_METHODS = ("guard", "guard-off")
+"""Our own drafter, and the same that never drafts: where an engine loads drafters by their class."""
 MOST_K = 1000
 """Tokens of a draft, or of an n-gram: nothing longer is believed."""
 

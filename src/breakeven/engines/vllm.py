@@ -110,6 +110,11 @@ class Vllm(Dialect):
     ) -> tuple[str, ...]:
         found = [*self.doubts(config, version), *_lookup_warnings(config)]
         found += self._scheduling_warnings(config, argv)
+        if config.method in vllm_flags.GUARDS:
+            found.append(
+                "the guard runs inside vLLM: its Python needs breakeven, so type there  "
+                "pip install 'breakeven[replay]'"
+            )
         if config.method == "suffix":
             found.append("suffix learns across requests: a repeated prompt is not a repeat")
             found.append(

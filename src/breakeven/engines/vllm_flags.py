@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from breakeven.engines.argv import Given, Takes, is_older, scalar, take
@@ -47,15 +48,24 @@ SINCE = {
     "suffix": (0, 11, 1),
     "draft-model": (0, 15),
     "dflash": (0, 16),
+    "guard": (0, 30),
+    "guard-off": (0, 30),
 }
 """The first version that may have a method, of those which --speculative-config did not have from the start:
 vllm-project/vllm pull requests 16937, 25232 (mtp, for several names), 25784, 24322, and 34014, by whose time
-none had DFlash."""
+none had DFlash. The guard is written for 0.30 on."""
 NO_V0 = (0, 10)
 """Older ones have another engine too, which takes a draft model; pull request 21152 removed its speculation.
 """
 OWN_NAMES = {"draft_model": "draft-model", "[ngram]": "ngram"}
 """Where we call a method otherwise."""
+GUARDS = {
+    "guard": "breakeven.guard.vllm.GuardedNgram",
+    "guard-off": "breakeven.guard.vllm_idle.IdleNgram",
+}
+"""Drafters of our own, which vLLM loads by their class."""
+GUARD_TOKENS = 10
+"""Their longest draft where k is not given, as `breakeven guard vllm-config` has it."""
 _DIGITS = re.compile(r"\d+$")
 
 
@@ -166,6 +176,8 @@ def _config(settings: dict[str, Any]) -> SpeculationConfig:
     rest = dict(settings)
     draft = take(str, "model", rest)
     method = take(str, "method", rest) or _method_of(draft)
+    if guard := _guard_of(method, draft):
+        method, draft = guard, None
     return SpeculationConfig(
         OWN_NAMES.get(method, method),
         take(int, "num_speculative_tokens", rest),
@@ -174,6 +186,18 @@ def _config(settings: dict[str, Any]) -> SpeculationConfig:
         None if draft in ("ngram", "[ngram]") else draft,
         rest,
     )
+
+
+def _guard_of(method: str, draft: str | None) -> str | None:
+    """Which of GUARDS a custom class is."""
+    found = (name for name, drafter in GUARDS.items() if drafter == draft)
+    return next(found, None) if method == "custom_class" else None
+
+
+def _custom(config: SpeculationConfig) -> SpeculationConfig:
+    """One of GUARDS as vLLM takes it. Raises UsageError for what it has not."""
+    config.refuse("vLLM", "min_n", "max_n", "draft")
+    return replace(config, method="custom_class", k=config.k or GUARD_TOKENS, draft=GUARDS[config.method])
 
 
 def _method_of(model: str | None) -> str:
@@ -186,6 +210,8 @@ def _method_of(model: str | None) -> str:
 
 def _settings(config: SpeculationConfig) -> dict[str, Any]:
     """As --speculative-config has them. Raises UsageError for what vLLM would not start with."""
+    if config.method in GUARDS:
+        config = _custom(config)
     method = "draft_model" if config.method == "draft-model" else config.method
     if method.startswith("ngram"):
         config.require("vLLM", "k")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import click
 import pytest
 from click.testing import CliRunner, Result
 
@@ -59,3 +60,30 @@ def test_report_and_json_say_the_same(tmp_path: Path):
     (tmp_path / "eagle" / "evaluation" / "evaluation.json").unlink()
     assert ran(recipe, "--fresh").exit_code == 0
     assert (tmp_path / "eagle" / "evaluation" / "evaluation.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("head", "command"),
+    [
+        (None, "breakeven eagle evaluate 'my recipe.toml'"),
+        (Path("its head"), "breakeven eagle evaluate 'my recipe.toml' --head 'its head'"),
+    ],
+)
+def test_what_goes_on_after_an_interruption_names_the_same_head(
+    head: Path | None, command: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.chdir(tmp_path)
+    Path("my recipe.toml").write_text(RECIPE)
+    Path("eagle/evaluation").mkdir(parents=True)
+    Path("eagle/evaluation/replies.jsonl").touch()
+
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("breakeven.eagle.evaluate.run.evaluate", interrupted)
+    words = ["my recipe.toml", *(() if head is None else ("--head", str(head)))]
+    with pytest.raises(click.Abort) as failure:
+        evaluate.main(words, standalone_mode=False)
+    cause = failure.value.__cause__
+    assert cause is not None
+    assert cause.__notes__ == [f"what was measured is saved: type  {command}"]

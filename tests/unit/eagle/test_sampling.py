@@ -104,9 +104,9 @@ class Chain:
         return out[1 : tokens + 1]
 
 
-@pytest.mark.parametrize("seed", [1, 2])
-def test_a_chain_of_three_leaves_the_joint_distribution(seed: int):
-    """Of four tokens in a row, so that rejections, residuals and bonus tokens fall at every place."""
+def joint_chi_square(seed: int) -> tuple[float, int]:
+    """Of four tokens in a row, so that rejections, residuals and bonus tokens fall at every place; with its
+    degrees of freedom."""
     chain, rng, length = Chain(seed), np.random.default_rng(seed), 4
     texts = list(itertools.product(range(3), repeat=length))
     place = {text: number for number, text in enumerate(texts)}
@@ -117,7 +117,21 @@ def test_a_chain_of_three_leaves_the_joint_distribution(seed: int):
     likely = np.array(steps) * counts.sum() >= 5  # rarer texts are counted together, as the test needs
     joined = np.append(counts[likely], counts[~likely].sum())
     expected = np.append(np.array(steps)[likely], np.array(steps)[~likely].sum())
-    assert chi_square(joined, expected) <= critical(len(joined) - 1)
+    return chi_square(joined, expected), len(joined) - 1
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_a_chain_of_three_leaves_the_joint_distribution(seed: int):
+    found, freedom = joint_chi_square(seed)
+    assert found <= critical(freedom)
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_a_rejected_draft_replaced_by_a_plain_draw_is_noticed(seed: int, monkeypatch: pytest.MonkeyPatch):
+    """Without the residual the tokens that are rejected come too often."""
+    monkeypatch.setattr("breakeven.eagle.sampling.residual", lambda target, draft: target)
+    found, freedom = joint_chi_square(seed)
+    assert found > critical(freedom)
 
 
 @pytest.mark.parametrize("alpha", [0.0, 0.3, 0.8, 1.0])

@@ -175,3 +175,10 @@ def test_versions_that_can_be_read(text: str) -> None:
 def test_versions_that_cannot_be_read(text: str) -> None:
     with pytest.raises(UsageError, match=r"no version that can be read: .*--engine-version 0\.32\.0"):
         readable_version(text)
+
+
+@pytest.mark.parametrize("name", [each for each in NAMES if each != "vllm"])
+@pytest.mark.parametrize("method", ["guard", "guard-off"])
+def test_the_guard_is_vllms_only(name: str, method: str) -> None:
+    with pytest.raises(UsageError, match=f"has no {method}"):
+        dialect(name).flags(SpeculationConfig(method, 5, draft="d"))

@@ -330,3 +330,29 @@ ROOT = "(EngineCore pid=7) ERROR 11-29 11:42:15 [core.py:9] ValueError: bad head
 )  # fmt: skip
 def test_failure(log: list[str], message: str | None) -> None:
     assert Vllm().failure(log) == message
+
+
+GUARDED, IDLE = "breakeven.guard.vllm.GuardedNgram", "breakeven.guard.vllm_idle.IdleNgram"
+
+
+@pytest.mark.parametrize(("method", "drafter"), [("guard", GUARDED), ("guard-off", IDLE)])
+def test_guard_is_a_class_of_ours(method: str, drafter: str) -> None:
+    flag, value = Vllm().flags(SpeculationConfig(method))
+    assert json.loads(value) == {"method": "custom_class", "model": drafter, "num_speculative_tokens": 10}
+    assert Vllm().speculation((*SERVE, flag, value)) == SpeculationConfig(method, 10)
+    assert json.loads(Vllm().flags(SpeculationConfig(method, 4))[1])["num_speculative_tokens"] == 4
+    assert any("pip install" in one for one in Vllm().warnings(SpeculationConfig(method), SERVE))
+
+
+def test_another_custom_class_is_no_guard() -> None:
+    config = SpeculationConfig("custom_class", 3, draft="mine.Drafter")
+    assert Vllm().speculation((*SERVE, *Vllm().flags(config))) == config
+
+
+def test_guard_has_no_lengths_or_weights_and_needs_a_recent_version() -> None:
+    with pytest.raises(UsageError, match="guard has no min_n"):
+        Vllm().flags(SpeculationConfig("guard", min_n=2))
+    with pytest.raises(UsageError, match="guard has no draft"):
+        Vllm().flags(SpeculationConfig("guard", draft="x"))
+    with pytest.raises(UsageError, match=r"vLLM 0\.29\.0 has no guard"):
+        Vllm().flags(SpeculationConfig("guard"), "0.29.0")

@@ -26,10 +26,27 @@ def test_a_head_stands_there_once():
     assert len(set(heads)) == len(heads)
 
 
-def test_lengths_of_a_head_that_is_published_elsewhere_too_are_the_same():
+def lengths_of(head: str) -> list[float]:
+    """That its card has, in the file of acceptance lengths."""
+    return [one.acceptance_length for one in published("eagle3") if f"model card {head}," in one.source]
+
+
+@pytest.mark.parametrize("run", [run for run in RUNS if run.head and lengths_of(run.head)], ids=str)
+def test_lengths_of_a_head_that_is_published_elsewhere_too_are_the_same(run: TrainingRun):
+    lengths = lengths_of(run.head or "")
+    assert (run.acceptance_low, run.acceptance_high) == (min(lengths), max(lengths))
+    assert {one.k for one in published("eagle3") if f"model card {run.head}," in one.source} == {run.k}
+
+
+def test_kimi_heads_have_their_lengths_in_both_files():
+    heads = {run.head for run in RUNS if run.head and lengths_of(run.head)}
+    assert heads == {
+        "lightseekorg/kimi-k2.5-eagle3",
+        "AQ-MedAI/Kimi-K2-Instruct-eagle3",
+        "AQ-MedAI/Kimi-K26-eagle3",
+        "AQ-MedAI/Kimi-K2.7-Code-eagle3",
+    }
     (kimi,) = [run for run in RUNS if run.head == "lightseekorg/kimi-k2.5-eagle3"]
-    lengths = [one.acceptance_length for one in published("eagle3") if one.model == "kimi-k2.5"]
-    assert (kimi.acceptance_low, kimi.acceptance_high) == (min(lengths), max(lengths))
     assert kimi.tokens == 10_000 * (kimi.samples or 0)
 
 

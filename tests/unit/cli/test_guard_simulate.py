@@ -1,0 +1,97 @@
+"""`breakeven guard simulate`: what its options come to."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+from click.testing import CliRunner
+
+from breakeven.cli.guard_simulate import (
+    EPSILONS,
+    KS,
+    MOST_CONCURRENCY,
+    Epsilons,
+    _concurrencies,
+    _drafting,
+    _engine_unknown,
+    _grid,
+    simulate,
+)
+from breakeven.errors import UsageError
+from tests.unit.guard.simulate.texts import write_record
+
+NOTHING: dict[str, Any] = {"drafter_names": (), "ks": None, "n_ranges": None}
+OWN = ("--model", "qwen3-30b-a3b", "--hardware", "h100-sxm")
+
+
+def test_epsilons_are_shares_or_none():
+    assert Epsilons().convert("0.01, 0.05,none,0.01", None, None) == (0.01, 0.05, math.inf)
+    for word in ("1", "-0.1", "inf", "nan", "2 %", "", "0.01;0.02"):
+        with pytest.raises(UsageError, match=r"type --epsilons 0\.01,0\.02"):
+            Epsilons().convert(word, None, None)
+
+
+def test_the_fixed_settings_of_vllm_are_every_window_with_every_n_range():
+    grid = _grid(NOTHING, "vllm")
+    assert {name for name, _ in grid} == {"vllm-ngram"}
+    assert {settings["k"] for _, settings in grid} == set(KS)
+    assert (4, 4) in {(settings["min_n"], settings["max_n"]) for _, settings in grid}
+    small = _grid({**NOTHING, "ks": (2,), "n_ranges": ((2, 3),)}, "vllm")
+    assert [dict(settings) for _, settings in small] == [{"k": 2, "min_n": 2, "max_n": 3}]
+
+
+def test_those_of_another_engine_are_of_its_own_drafters():
+    assert all(name.startswith("llamacpp-") for name, _ in _grid(NOTHING, "llama.cpp"))
+
+
+def test_what_a_drafted_step_takes_may_be_given():
+    known = _drafting("vllm", None)
+    given = _drafting("vllm", 4.0)
+    assert given.drafted_step_s.estimate == 0.004 != known.drafted_step_s.estimate
+    assert given.step_s == known.step_s and given.source.startswith("4 ms for every step with drafts")
+
+
+def test_concurrencies():
+    assert _concurrencies(None) == (1,) and _concurrencies((1, 8)) == (1, 8)
+    with pytest.raises(UsageError, match=f"type {MOST_CONCURRENCY} at most"):
+        _concurrencies((MOST_CONCURRENCY + 1,))
+
+
+def test_whose_settings_are_tried_is_said_where_nothing_tells():
+    (said,) = _engine_unknown(None, NOTHING)
+    assert "fixed settings of vllm are tried" in said and "--engine (sglang, llama.cpp" in said
+    assert _engine_unknown("sglang", NOTHING) == ()
+
+
+def run(*words: object) -> Any:
+    return CliRunner().invoke(simulate, [str(word) for word in words], catch_exceptions=False)
+
+
+def test_a_record_at_a_modelled_cost(tmp_path: Path):
+    path = write_record(tmp_path / "record.jsonl", requests=6)
+    done = run(path, *OWN, "--jobs", 1, "--ks", "1,4", "--n-ranges", "2-4", "--json")
+    assert done.exit_code == 0, done.output
+    found = json.loads(done.stdout)
+    assert len(found["fixed"]) == 2 and len(found["by_epsilon"]) == len(EPSILONS)
+    assert found["guard"]["worst"]["speedup"] <= found["guard"]["speedup"] <= found["oracle"]["speedup"]
+    assert found["source_of_cost"] == "modelled"
+    assert any("does not say which engine" in said for said in found["warnings"])
+
+
+def test_the_page_is_written_where_asked(tmp_path: Path):
+    path = write_record(tmp_path / "record.jsonl", requests=3)
+    page = tmp_path / "page.html"
+    words = ("--jobs", 1, "--ks", "2", "--n-ranges", "2-4", "--epsilons", "0.02", "--html", page)
+    done = run(path, *OWN, *words, "--concurrency", "2")
+    assert done.exit_code == 0, done.output
+    assert f"Report: {page}" in done.stdout and "concurrency" in done.stdout
+    assert page.read_text().startswith("<!DOCTYPE html>")
+
+
+def test_a_cost_must_be_named(tmp_path: Path):
+    with pytest.raises(UsageError, match="the cost of a step is not known"):
+        run(write_record(tmp_path / "record.jsonl", requests=3))

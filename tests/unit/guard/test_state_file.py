@@ -1,0 +1,59 @@
+"""What is learned is written now and then, and costs no step when it cannot be."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from breakeven.guard.state_file import EVERY_S, StateFile
+
+
+class Kept:
+    """A StateFile whose content is the number of times that it was asked for."""
+
+    def __init__(self, file: Path) -> None:
+        self.now, self.asked = 0.0, 0
+        self.said: list[str] = []
+        self.file = file
+        self.kept = StateFile(file, self.state, lambda: self.now, self.said.append)
+
+    def state(self) -> bytes:
+        self.asked += 1
+        return str(self.asked).encode()
+
+    def step(self, seconds: float) -> None:
+        self.now += seconds
+        self.kept.step()
+        if self.kept._writer is not None:
+            self.kept._writer.join()
+
+
+@pytest.fixture
+def one(tmp_path: Path) -> Iterator[Kept]:
+    made = Kept(tmp_path / "folder" / "state.json")
+    yield made
+    made.kept.close()
+
+
+def test_at_most_once_in_its_time(one: Kept) -> None:
+    one.file.parent.mkdir()
+    for _ in range(10):
+        one.step(EVERY_S / 4)
+    assert one.asked == 2 and one.file.read_bytes() == b"2"
+
+
+def test_at_the_end_it_is_written_whatever_the_time(one: Kept) -> None:
+    one.file.parent.mkdir()
+    one.kept.write()
+    assert one.file.read_bytes() == b"1"
+
+
+def test_a_failure_is_told_once_and_tried_again(one: Kept) -> None:
+    for _ in range(3):
+        one.step(EVERY_S)
+    assert len(one.said) == 1 and str(one.file) in one.said[0]
+    one.file.parent.mkdir()
+    one.step(EVERY_S)
+    assert one.file.read_bytes() == b"4"
