@@ -3,8 +3,8 @@
     BREAKEVEN_VLLM_PYTHON=V/bin/python pytest -m vllm tests/e2e/test_guard_vllm.py
     BREAKEVEN_VLLM_PYTHON=V/bin/python pytest -m "vllm and quiet" -s tests/e2e/test_guard_vllm.py
 
-Its Python needs breakeven's own dependencies (docs/guard-vllm.md). The second line measures time, and prints a
-table.
+Its Python needs breakeven's own dependencies (docs/guard-vllm.md). The second line measures time, and prints
+a table.
 """
 
 from __future__ import annotations
@@ -152,7 +152,7 @@ def test_what_it_counts_is_what_vllm_counts(guarded: Served) -> None:
 def test_preempted_requests_come_back(
     model: Path, prompts: list[Prompt], plain: list[tuple[int, ...]]
 ) -> None:
-    tight = ("--num-gpu-blocks-override", "8", "--no-enable-prefix-caching", *ROWS)
+    tight = ("--num-gpu-blocks-override", "10", "--no-enable-prefix-caching", *ROWS)
     with serving(PYTHON, model, GUARD, model.parent / "tight.log", more=tight) as one:
         assert one.replies(prompts, 4) == plain
         assert one.vllm("vllm:num_preemptions_total") > 0
