@@ -36,6 +36,7 @@ from speculators.train import trainer as library
 
 from breakeven.eagle.data.samples import Sample
 from breakeven.eagle.stage import packages
+from breakeven.eagle.states.held import HeldStates
 from breakeven.eagle.states.passes import Passed
 from breakeven.eagle.states.shards import Index
 from breakeven.eagle.train.config import head_config
@@ -88,7 +89,7 @@ class World:
         return new_head(self.config, self.draft_ids, self.states / "target.safetensors", 0)
 
     def documents(self) -> Documents:
-        return Documents(self.samples, self.states, self.draft_ids, steps=TTT_STEPS)
+        return Documents(self.samples, HeldStates(self.states), self.draft_ids, steps=TTT_STEPS)
 
 
 def _target(hidden: int, vocabulary: int) -> dict[str, Any]:

@@ -22,6 +22,7 @@ STEPS, DECAY, DRAFTED = 4, 0.8, 30
 @pytest.mark.parametrize("loss", ["ce", "kl"])
 @pytest.mark.parametrize("style", ["eagle3", "eagle3.1"])
 def test_loss_drafts_and_gradients(tmp_path: Path, style: Any, loss: Any):
+    from breakeven.eagle.states.held import HeldStates
     from breakeven.eagle.train.documents import Documents
     from breakeven.eagle.train.model import new_head, trained
     from breakeven.eagle.train.objective import Objective
@@ -32,7 +33,7 @@ def test_loss_drafts_and_gradients(tmp_path: Path, style: Any, loss: Any):
     ids = read_vocabulary(data / VOCABULARY).draft_ids.tolist()
     config = head_config(TARGET, LAYERS, DRAFTED, style)
     head = _unlike(new_head(config, ids, states / "target.safetensors", 3))
-    document = Documents(list(read_samples(data / SAMPLES)), states, ids, steps=STEPS).load(1)
+    document = Documents(list(read_samples(data / SAMPLES)), HeldStates(states), ids, steps=STEPS).load(1)
 
     summed, tally = Objective(STEPS, DECAY, loss).of(head, document)
     scores = Objective(STEPS, DECAY, loss).scores(tally)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 import click
@@ -42,10 +43,20 @@ def data(
     access = Access(model, ApiKey.from_env_or_file(api_key_env))
     if fresh or ask_again:
         start_over(folder, keep=() if ask_again else (REPLIES,))
-    again = f"breakeven eagle data {recipe}"
-    with keeping(folder / REPLIES / META, again), progress("data, replies", None, stderr()) as ticker:
+    again = _again(recipe, model, api_key_env)
+    with (
+        keeping(folder / REPLIES / META, again, "answered"),
+        progress("data, replies", None, stderr()) as ticker,
+    ):
         made = make_data(asked, access, Shown(ticker))
     if as_json:
         print_json(data_json(folder, made))
     else:
         print_data(recipe, folder, made, stdout())
+
+
+def _again(recipe: Path, model: str | None, api_key_env: str | None) -> str:
+    """What goes on with the same server, without --fresh."""
+    options = {"--model": model, "--api-key-env": api_key_env}
+    given = [word for name, value in options.items() if value is not None for word in (name, value)]
+    return shlex.join(("breakeven", "eagle", "data", str(recipe), *given))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from importlib.resources import files
 from pathlib import Path
 
@@ -36,4 +37,6 @@ def init(out: Path) -> None:
         raise UsageError(f"{out} exists: type  --out FILE  with another name") from None
     except OSError as error:
         raise storage_error(out.parent, error) from error
-    click.echo(f"{out}: set model, url and sources in it, then type  breakeven eagle data {out}")
+    click.echo(
+        f"{out}: set model, url and sources in it, then type  breakeven eagle data {shlex.quote(str(out))}"
+    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -50,7 +51,7 @@ def states(recipe: Path, fresh: bool, recheck: bool, api_key_env: str | None, as
     key = ApiKey.from_env_or_file(api_key_env)
     if fresh:
         start_over(folder)
-    with keeping(folder / FILE, f"breakeven eagle states {recipe}"):
+    with keeping(folder / FILE, _again(recipe, api_key_env), "made"):
         made = _make(asked, key, recheck)
     if as_json:
         print_json({"folder": str(folder), **made.found})
@@ -74,4 +75,10 @@ def _say(recipe: Path, folder: Path, found: Mapping[str, Any]) -> None:
     click.echo(f"{folder}: {count(found['samples'], 'sample')}, {count(found['tokens'], 'token')}")
     click.echo(f"layers {layers} and the last state, {found['hidden']:,} numbers each, in {found['dtype']}")
     click.echo(f"{count(found['shards'], 'shard')}, {size(found['bytes'])}")
-    click.echo(f"next: breakeven eagle train {recipe}")
+    click.echo(f"next: breakeven eagle train {shlex.quote(str(recipe))}")
+
+
+def _again(recipe: Path, api_key_env: str | None) -> str:
+    """What goes on with the same server, without --fresh."""
+    key = () if api_key_env is None else ("--api-key-env", api_key_env)
+    return shlex.join(("breakeven", "eagle", "states", str(recipe), *key))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -52,5 +53,6 @@ def _going_on(recipe: Path, folder: Path) -> Iterator[None]:
         yield
     except (BreakevenError, KeyboardInterrupt) as error:
         if not isinstance(error, UsageError) and any(folder.glob("checkpoint-*")):
-            error.add_note(f"what was trained is saved: type  breakeven eagle train {recipe}  to go on")
+            again = shlex.join(("breakeven", "eagle", "train", str(recipe)))
+            error.add_note(f"what was trained is saved: type  {again}")
         raise

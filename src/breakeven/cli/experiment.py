@@ -25,7 +25,6 @@ from __future__ import annotations
 
 import difflib
 import json
-import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,13 +32,13 @@ from typing import TYPE_CHECKING, Any
 
 from breakeven.cli.explain_options import LEAST_SPEED, MOST_SPEED
 from breakeven.errors import UsageError
+from breakeven.trace.toml_file import read_toml
 
 if TYPE_CHECKING:
     from breakeven.diagnose.evidence import Replies
     from breakeven.explain.records import Observation
 
 FILE = "experiment.toml"
-MOST_BYTES = 1_000_000
 TYPES: Mapping[str, tuple[type, ...]] = {
     "model": (str,),
     "hardware": (str,),
@@ -90,7 +89,7 @@ def is_experiment(folder: Path) -> bool:
 def read_experiment(folder: Path) -> Experiment:
     """Raises UsageError, which names the place in the file."""
     path = folder / FILE
-    said = _checked(_toml(path), TYPES, str(path))
+    said = _checked(read_toml(path, f"a folder with an {FILE}"), TYPES, str(path))
     prompts = [
         _checked(_table(each, f"{path}, prompts {number}"), PROMPT_TYPES, f"{path}, prompts {number}")
         for number, each in enumerate(said.get("prompts", ()), 1)
@@ -102,20 +101,6 @@ def read_experiment(folder: Path) -> Experiment:
         folder / said["logs"] if "logs" in said else None,
         folder / said["baseline_logs"] if "baseline_logs" in said else None,
     )
-
-
-def _toml(path: Path) -> dict[str, Any]:
-    try:
-        with path.open("rb") as file:
-            data = file.read(MOST_BYTES + 1)
-    except OSError as error:
-        raise UsageError(f"{path} cannot be read: {error.strerror}") from error
-    if len(data) > MOST_BYTES:
-        raise UsageError(f"{path} has more than {MOST_BYTES:,} bytes: an experiment is told in fewer")
-    try:
-        return tomllib.loads(data.decode())
-    except (ValueError, RecursionError) as error:
-        raise UsageError(f"{path} is no TOML: {error}") from error
 
 
 def _table(value: Any, where: str) -> dict[str, Any]:

@@ -183,13 +183,14 @@ def _free(folder: Path) -> Path:
 
 
 @contextmanager
-def keeping(sign: Path, command: str) -> Iterator[None]:
-    """Has a failure or Ctrl-C say, where `sign` tells that something was saved, how to go on with it."""
+def keeping(sign: Path, command: str, done: str = "measured") -> Iterator[None]:
+    """Has a failure or Ctrl-C say, where `sign` tells that something was saved, how to go on with it; `done`
+    is what it was."""
     try:
         yield
     except (BreakevenError, KeyboardInterrupt) as error:
         if not isinstance(error, UsageError) and sign.exists():
-            error.add_note(f"what was measured is saved: type  {command}")
+            error.add_note(f"what was {done} is saved: type  {command}")
         raise
 
 

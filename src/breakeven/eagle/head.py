@@ -17,8 +17,8 @@ import torch
 from torch import Tensor
 from torch.nn.functional import linear, silu
 
-from breakeven.eagle.export.shape import HeadShape
 from breakeven.eagle.layers import AUX
+from breakeven.eagle.shape import HeadShape
 
 LAYER = "layers.0."
 ATTENTION = LAYER + "self_attn."

@@ -10,10 +10,10 @@ from safetensors import SafetensorError
 from safetensors.torch import load_file
 from torch import Tensor
 
-from breakeven.eagle.export.shape import HeadShape
 from breakeven.eagle.export.tensors import EMBEDDING, OF_TARGET, TO_DRAFT, TO_TARGET, refuse_others, slots
 from breakeven.eagle.head import LAYER, Head
 from breakeven.eagle.head_shape import read_shape, weights_of
+from breakeven.eagle.shape import HeadShape
 from breakeven.errors import UsageError
 
 OLD_LAYER = "midlayer."
@@ -28,10 +28,6 @@ def load_head(folder: Path, layers: tuple[int, ...], embedding: Tensor, device: 
     layers, or a target with this embedding.
     """
     shape = read_shape(folder, layers)
-    if shape.activation != "silu":
-        raise UsageError(
-            f"{folder}: the head's layer has {shape.activation}: heads with silu can be evaluated"
-        )
     _refuse_target(folder, shape, embedding)
     tensors = _tensors(weights_of(folder), shape)
     weights = {

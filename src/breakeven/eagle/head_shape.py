@@ -9,8 +9,8 @@ from typing import Any
 
 import orjson
 
-from breakeven.eagle.export.shape import HeadShape, shape_of
 from breakeven.eagle.layers import written_as
+from breakeven.eagle.shape import HeadShape, shape_of
 from breakeven.errors import UsageError
 
 CONFIGS = ("head.json", "config.json")

@@ -23,8 +23,9 @@ def default_layers(layers: int) -> tuple[int, ...]:
     """
     if layers < LEAST_LAYERS:
         raise UsageError(
-            f"a target of {layers} layers has no three to read by default: write  layers = [1, 2, 3]  (each "
-            "from 1 to the number of layers) under [states] of the recipe"
+            f"a target of {layers} layers has no three to read by default, as one of {LEAST_LAYERS} or more "
+            "has: a recipe names others, such as  layers = [1, 2, 3]  under [states], each from 1 to the "
+            "number of layers"
         )
     return FIRST, layers // 2, layers - BEFORE_LAST
 

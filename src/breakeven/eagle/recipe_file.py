@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import difflib
-import tomllib
 from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, fields
 from pathlib import Path
@@ -19,9 +18,9 @@ from breakeven.eagle.recipe import (
     TrainSettings,
 )
 from breakeven.errors import UsageError
+from breakeven.trace.toml_file import read_toml
 from breakeven.trace.typed import fits
 
-MOST_BYTES = 1_000_000
 MOST_INT = (1 << 63) - 1
 FOLDER = "folder"
 SECTIONS: Mapping[str, type] = {
@@ -62,7 +61,7 @@ Section = TypeVar("Section")
 
 def read_recipe(path: Path) -> Recipe:
     """Raises UsageError, which names the place in the file and what to write there."""
-    said = _toml(path)
+    said = read_toml(path, "a recipe.toml")
     _refuse_unknown(said, [*SECTIONS, FOLDER], str(path))
     for name in NEEDED:
         if name not in said:
@@ -76,20 +75,6 @@ def read_recipe(path: Path) -> Recipe:
         _check(FOLDER, said[FOLDER], str, str(path))
         values[FOLDER] = said[FOLDER]
     return Recipe(path, **values)
-
-
-def _toml(path: Path) -> dict[str, Any]:
-    try:
-        with path.open("rb") as file:
-            data = file.read(MOST_BYTES + 1)
-    except OSError as error:
-        raise UsageError(f"{path} cannot be read ({error.strerror}): name a recipe.toml") from error
-    if len(data) > MOST_BYTES:
-        raise UsageError(f"{path} has more than {MOST_BYTES:,} bytes: a recipe is told in fewer")
-    try:
-        return tomllib.loads(data.decode())
-    except (ValueError, RecursionError) as error:
-        raise UsageError(f"{path} is no TOML: {error}") from error
 
 
 def _section(kind: type[Section], said: Any, where: str) -> Section:

@@ -27,6 +27,7 @@ PACKAGES = ("breakeven", "torch", "transformers", "speculators", "safetensors", 
 FORMAT_VERSION = 1
 EMPTIED: Mapping[str, Any] = {"emptied": True}
 """In begun.json: the folder is a stage's, which is yet to begin."""
+NOTHING: Mapping[str, Path] = {}
 BLOCK = 1 << 20
 
 
@@ -123,11 +124,21 @@ def read_made(folder: Path) -> Made | None:
         raise _damaged(folder / WHOLE, error) from error
 
 
-def required(folder: Path, stage: str) -> Made:
-    """What an earlier stage says. Raises UsageError, with what to type, if it is not whole."""
+def required(folder: Path, stage: str, made_from: Mapping[str, Path] = NOTHING) -> Made:
+    """What an earlier stage says.
+
+    Raises UsageError, with what to type, if it is not whole, or if one of the files that it was `made_from`,
+    by the names of its inputs, has changed since.
+    """
     made = read_made(folder)
     if made is None:
         raise UsageError(f"{folder} holds no finished {stage}: type  breakeven eagle {stage} RECIPE  first")
+    for name, path in made_from.items():
+        if not path.is_file() or made.inputs.get(name) != checksum(path):
+            raise UsageError(
+                f"{path} is not the one that {folder} was made from: type  breakeven eagle {stage} RECIPE "
+                "--fresh"
+            )
     return made
 
 
@@ -135,8 +146,8 @@ def start_over(folder: Path, keep: Collection[str] = ()) -> None:
     """Removes what a stage made there, whole or not: what --fresh does. The folder is gone at once or not at
     all.
 
-    With `keep` these entries stay in it; the stage is no longer whole from the first moment on. Raises
-    UsageError for a folder that no stage began; StorageError.
+    With `keep` these entries stay in it, and a folder that is a link is emptied too: the stage is no longer
+    whole from the first moment on. Raises UsageError for a folder that no stage began; StorageError.
     """
     if not folder.exists():
         return
@@ -145,7 +156,7 @@ def start_over(folder: Path, keep: Collection[str] = ()) -> None:
             f"{folder} is no stage's folder, and --fresh would remove it: name another in the recipe"
         )
     with storing(folder):
-        if keep:
+        if keep or folder.is_symlink():
             _remove_others(folder, keep)
             return
         removed = folder.with_name(f".{folder.name}.removed")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -54,7 +55,7 @@ def print_data(recipe: Path, folder: Path, made: Made, console: Console) -> None
         say(console, sentence)
     for warning in found["warnings"]:
         say(console, f"Warning: {line(warning, 600)}.", "yellow")
-    say(console, f"Next: breakeven eagle states {recipe}", wrap=False)
+    say(console, f"Next: breakeven eagle states {shlex.quote(str(recipe))}", wrap=False)
 
 
 def _sentences(found: Mapping[str, Any]) -> Iterator[str]:

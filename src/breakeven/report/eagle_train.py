@@ -29,6 +29,10 @@ class Shown(Watch):
     def __exit__(self, *failure: object) -> None:
         self._bar.close()
 
+    def verifies(self, shards: int) -> None:
+        words = f"comparing {count(shards, 'shard')} of states with their checksums"
+        self._console.print(Text(words), soft_wrap=True)
+
     def begins(self, steps: int, done: int) -> None:
         if done:
             self._console.print(Text(f"going on after step {done:,} of {steps:,}"), soft_wrap=True)

@@ -11,20 +11,21 @@ from pathlib import Path
 from breakeven.errors import StorageError
 
 _ADVICE = {
-    errno.ENOSPC: "the disk is full: free some space, then go on with --resume",
-    errno.EDQUOT: "your disk quota is used up: free some space, then go on with --resume",
-    errno.EFBIG: "the file may not grow further (ulimit -f): raise the limit, then go on with --resume",
-    errno.EROFS: "the disk is read-only: choose another folder with --out",
-    errno.EACCES: "no permission to write there: choose another folder with --out",
-    errno.EPERM: "no permission to write there: choose another folder with --out",
-    errno.EIO: "the disk reported an input/output error: choose another folder with --out",
-    errno.ENOTDIR: "part of that path is a file: choose another folder with --out",
+    errno.ENOSPC: "the disk is full: free some space",
+    errno.EDQUOT: "your disk quota is used up: free some space",
+    errno.EFBIG: "the file may not grow further (ulimit -f): raise the limit",
+    errno.EROFS: "the disk is read-only: choose another folder",
+    errno.EACCES: "no permission to write there: choose another folder",
+    errno.EPERM: "no permission to write there: choose another folder",
+    errno.EIO: "the disk reported an input/output error: choose another folder",
+    errno.ENOTDIR: "part of that path is a file: choose another folder",
 }
+"""Without options, which every verb has of its own: the command line adds what to type to go on."""
 
 
 def storage_error(folder: Path, error: OSError) -> StorageError:
     """A StorageError that names the folder and says what to do."""
-    advice = _ADVICE.get(error.errno or 0, f"{error.strerror or error}: choose another folder with --out")
+    advice = _ADVICE.get(error.errno or 0, f"{error.strerror or error}: choose another folder")
     return StorageError(f"cannot write to {folder}: {advice}")
 
 

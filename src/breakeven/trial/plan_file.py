@@ -15,7 +15,6 @@ set = { disable_padded_drafter_batch = true }
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -24,6 +23,7 @@ from typing import Any
 
 from breakeven.engines.speculation import SpeculationConfig
 from breakeven.errors import UsageError
+from breakeven.trace.toml_file import read_toml
 
 CANDIDATE, COMMAND = "candidate", "command"
 KINDS: Mapping[str, type] = {
@@ -58,12 +58,7 @@ def read_plan_file(path: Path, known: Mapping[str, bool]) -> PlanFile:
     Raises UsageError for a file that cannot be read, is no TOML, or says what is not known, with the nearest
     name. Values are checked where the options are.
     """
-    try:
-        values = tomllib.loads(path.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise UsageError(f"{path} cannot be read ({error.strerror}): name another --plan") from error
-    except ValueError as error:
-        raise UsageError(f"{path} is no TOML: {error}") from error
+    values = read_toml(path, "another --plan")
     candidates = values.pop(CANDIDATE, [])
     command = values.pop(COMMAND, [])
     if not isinstance(candidates, list) or not all(isinstance(one, dict) for one in candidates):

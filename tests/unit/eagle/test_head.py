@@ -14,9 +14,9 @@ pytest.importorskip("safetensors")
 
 from safetensors.torch import load_file, save_file  # noqa: E402
 
-from breakeven.eagle.export.library import library_config  # noqa: E402
 from breakeven.eagle.export.tensors import EMBEDDING  # noqa: E402
 from breakeven.eagle.head_file import load_head  # noqa: E402
+from breakeven.eagle.shape import library_config  # noqa: E402
 from breakeven.errors import UsageError  # noqa: E402
 from tests.unit.eagle.tiny_head import FULL, LAYERS, TINY, random_tensors, tiny_head, write_head  # noqa: E402
 

@@ -175,3 +175,25 @@ def test_a_checksum_is_of_the_whole_file(tmp_path: Path, monkeypatch: pytest.Mon
 def test_what_was_made_is_a_record(tmp_path: Path) -> None:
     made = finish(tmp_path).made
     assert made is not None and replace(made, stage="other") != made
+
+
+def test_starting_over_empties_a_folder_on_another_disk_and_keeps_the_link(tmp_path: Path) -> None:
+    disk, folder = tmp_path / "disk", tmp_path / "states"
+    disk.mkdir()
+    folder.symlink_to(disk)
+    finish(folder)
+    start_over(folder)
+    assert folder.is_symlink() and {one.name for one in disk.iterdir()} == {BEGUN}
+    assert begin(folder, seed=1).made is None
+
+
+def test_a_stage_is_of_the_files_that_it_was_made_from(tmp_path: Path) -> None:
+    (tmp_path / "a").write_text("x")
+    Stage(tmp_path / "made", "states", {}, {"a": checksum(tmp_path / "a")}).finish([], {})
+    assert required(tmp_path / "made", "states", {"a": tmp_path / "a"}).stage == "states"
+    (tmp_path / "a").write_text("y")
+    with pytest.raises(UsageError, match=r"a is not the one .*type  breakeven eagle states RECIPE --fresh"):
+        required(tmp_path / "made", "states", {"a": tmp_path / "a"})
+    (tmp_path / "a").unlink()
+    with pytest.raises(UsageError, match="is not the one"):
+        required(tmp_path / "made", "states", {"a": tmp_path / "a"})

@@ -10,11 +10,10 @@ import torch
 from safetensors.torch import save_file
 from torch import Tensor
 
-from breakeven.eagle.export.library import library_config
-from breakeven.eagle.export.shape import HeadShape
 from breakeven.eagle.export.tensors import EMBEDDING, slots
 from breakeven.eagle.head import Head
 from breakeven.eagle.head_file import load_head
+from breakeven.eagle.shape import HeadShape, library_config
 
 LAYERS = (2, 4, 5)
 TINY = HeadShape(

@@ -51,7 +51,7 @@ def evaluate(recipe: Recipe, watch: Watch, head: Path | None = None) -> Evaluati
     require(*NEEDS)
     folder = _head(recipe, head)
     required(recipe.stage("data"), "data")
-    required(recipe.stage("states"), "states")
+    required(recipe.stage("states"), "states", {SAMPLES: recipe.stage("data") / SAMPLES})
     stage = Stage(recipe.stage(FOLDER), NAME, asdict(recipe.evaluate), _inputs(recipe, folder))
     path = stage.folder / journal.FILE
     if stage.made is None:
@@ -89,22 +89,26 @@ def _draft(recipe: Recipe, folder: Path, replies: Sequence[Reply], path: Path, w
     import torch
 
     from breakeven.eagle.evaluate.drafting import Drafting
-    from breakeven.eagle.evaluate.held_states import HeldStates
+    from breakeven.eagle.evaluate.held_target import held_target
     from breakeven.eagle.head_file import load_head
+    from breakeven.eagle.states.held import HeldStates
+    from breakeven.eagle.states.passes import STATES
 
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
     states = recipe.stage("states")
-    held = HeldStates(states, device)
+    held, target = HeldStates(states), held_target(states, device)
     layers = tuple(required(states, "states").found["layers"])
-    head = load_head(folder, layers, held.embedding, device)
-    drafting = Drafting(head, held.target, recipe.evaluate.k, _temperature(recipe))
+    head = load_head(folder, layers, target.embedding, device)
+    drafting = Drafting(head, target.head, recipe.evaluate.k, _temperature(recipe))
     with journal.opened(path) as lines:
         watch.set_total(len(replies))
         watch.advance(len(lines.done))
-        for reply in replies:
-            if reply.id not in lines.done:
-                lines.append(reply, drafting(reply, held.of(reply.sample, len(reply.ids))))
-                watch.advance()
+        todo = [reply for reply in replies if reply.id not in lines.done]
+        held.verify(held.shards_of(reply.sample for reply in todo))
+        for reply in todo:
+            (found,) = held.read(reply.sample, len(reply.ids), STATES)
+            lines.append(reply, drafting(reply, found))
+            watch.advance()
 
 
 def _evaluation(recipe: Recipe, folder: Path, path: Path) -> Evaluation:

@@ -10,9 +10,9 @@ from typing import Any
 from breakeven.eagle.export.folder import CONFIG, WEIGHTS
 from breakeven.eagle.export.format import Format
 from breakeven.eagle.export.library import draft_logits
-from breakeven.eagle.export.shape import HeadShape
 from breakeven.eagle.export.source import Source, found_in, read_json
 from breakeven.eagle.export.tensors import EMBEDDING, differences, slots
+from breakeven.eagle.shape import HeadShape
 from breakeven.errors import BreakevenError, UsageError
 
 

@@ -6,8 +6,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar
 
-from breakeven.eagle.export.shape import HeadShape
 from breakeven.eagle.export.source import Source
+from breakeven.eagle.shape import HeadShape
 
 
 class Format(ABC):

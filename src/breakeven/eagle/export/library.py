@@ -1,35 +1,15 @@
-"""A head as the `speculators` library has it: its configuration, and what it drafts on an input."""
+"""What a head drafts on an input, as the `speculators` library runs it."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-from breakeven.eagle.export.shape import NORMS, HeadShape, layer_sizes
 from breakeven.eagle.export.tensors import OF_TARGET
+from breakeven.eagle.shape import HeadShape, library_config
 
 STEPS, TOKENS, SEED = 3, 16, 0
 """Of the input that heads are compared on."""
-
-
-def library_config(shape: HeadShape) -> dict[str, Any]:
-    """What of the library's config.json says how a head computes."""
-    return {
-        "architectures": ["Eagle3Speculator"],
-        "speculators_model_type": "eagle3",
-        "draft_vocab_size": shape.draft_vocabulary,
-        "eagle_aux_hidden_state_layer_ids": list(shape.layers),
-        **{name: getattr(shape, name) for name in NORMS},
-        "transformer_layer_config": {
-            "model_type": shape.decoder,
-            **layer_sizes(shape),
-            "rope_parameters": dict(shape.rope),
-            "attention_bias": shape.attention_bias,
-            "mlp_bias": shape.mlp_bias,
-            "tie_word_embeddings": False,
-            "vocab_size": shape.vocabulary,
-        },
-    }
 
 
 def draft_logits(shape: HeadShape, tensors: Mapping[str, Any]) -> Any:

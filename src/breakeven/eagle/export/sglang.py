@@ -11,10 +11,10 @@ from dataclasses import replace
 from typing import Any, ClassVar
 
 from breakeven.eagle.export.format import Format
-from breakeven.eagle.export.shape import HeadShape, layer_sizes, older_rope, shape_of
 from breakeven.eagle.export.source import Source
 from breakeven.eagle.export.tensors import LAYER
 from breakeven.eagle.layers import default_layers, written_as
+from breakeven.eagle.shape import HeadShape, layer_sizes, older_rope, shape_of
 from breakeven.errors import UsageError
 
 MIDLAYER = "midlayer."

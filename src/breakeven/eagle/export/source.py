@@ -9,10 +9,10 @@ from typing import Any
 
 import orjson
 
-from breakeven.eagle.export.shape import HeadShape, shape_of
 from breakeven.eagle.export.tensors import EMBEDDING, TO_DRAFT, TO_TARGET, Found, refuse_others, slots
 from breakeven.eagle.layers import LEAST_LAYERS, default_layers
 from breakeven.eagle.recipe import Recipe
+from breakeven.eagle.shape import HeadShape, shape_of
 from breakeven.errors import RunFormatError, UsageError
 
 AGAIN = "type  breakeven eagle train RECIPE --fresh"

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import prod
 from typing import Literal
 
-from breakeven.eagle.export.shape import HeadShape
+from breakeven.eagle.shape import HeadShape
 from breakeven.errors import UsageError
 
 Kind = Literal["weight", "ids", "mask"]

@@ -11,9 +11,8 @@ from importlib.metadata import version as installed
 from typing import Any, ClassVar
 
 from breakeven.eagle.export.format import Format
-from breakeven.eagle.export.library import library_config
-from breakeven.eagle.export.shape import HeadShape, older_rope, shape_of
 from breakeven.eagle.export.source import Source
+from breakeven.eagle.shape import HeadShape, library_config, older_rope, shape_of
 
 READ = "0.32.0"
 """The version by whose source this was written."""

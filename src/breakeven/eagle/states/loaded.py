@@ -65,6 +65,9 @@ class Loaded:
         """States [samples, tokens, 4, hidden], on the CPU."""
         with listening(self._taps) as heard:
             self._decoder(input_ids=self._there(ids), attention_mask=self._there(mask), use_cache=False)
+        due = (*ids.shape, self._wanted.target.hidden)
+        if any(state.shape != due for state in heard.values()):
+            raise _unlike_llama(self._model, self._wanted.target)
         return torch.stack([heard[tap] for tap in self._taps], dim=2)
 
     def _head(self, states: torch.Tensor) -> torch.Tensor:
@@ -139,8 +142,12 @@ def _decoder(model: Any, target: TargetWeights) -> Any:
     layers, norm = getattr(decoder, "layers", None), getattr(decoder, "norm", None)
     known = isinstance(layers, nn.ModuleList) and len(layers) == target.layers
     if not known or norm is None or model.get_output_embeddings() is None:
-        raise UsageError(
-            f"{type(model).__name__} of {target.folder} is not built as Llama is (layers, then norm, then an "
-            "output matrix): no EAGLE-3 head can be trained for it"
-        )
+        raise _unlike_llama(model, target)
     return decoder
+
+
+def _unlike_llama(model: Any, target: TargetWeights) -> UsageError:
+    return UsageError(
+        f"{type(model).__name__} of {target.folder} is not built as Llama is (layers that pass on one state "
+        "of a token, then norm, then an output matrix): no EAGLE-3 head can be trained for it"
+    )

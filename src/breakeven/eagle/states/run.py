@@ -86,7 +86,7 @@ def make_states(recipe: Recipe, watch: Watch, key: ApiKey | None = None, recheck
     required(recipe.stage("data"), "data")
     work = plan_work(recipe)
     weights = read_weights(work.target)
-    stage = _begin(recipe, work, weights)
+    stage = _begin(recipe, work, weights, recheck)
     index = Index(stage.folder, recheck)
     todo = [shard for shard in work.shards() if shard.file not in index.lines]
     if (made := stage.made) is not None and not todo:
@@ -101,6 +101,7 @@ def make_states(recipe: Recipe, watch: Watch, key: ApiKey | None = None, recheck
                 names = [work.samples[number].id for number in shard.samples]
                 data = save(_tensors(source, work, shard, watch))
                 index.add(shard.file, data, names, work.tokens_of([shard]))
+    index.sort([shard.file for shard in work.shards()])
     return stage.finish([index.path, stage.folder / WEIGHTS, stage.folder / TEXT_CONFIG], _found(work))
 
 
@@ -135,7 +136,7 @@ def _refuse_misfits(samples: Sequence[Sample], lengths: NDArray[np.int64], targe
         )
 
 
-def _begin(recipe: Recipe, work: Work, weights: Mapping[str, torch.Tensor]) -> Stage:
+def _begin(recipe: Recipe, work: Work, weights: Mapping[str, torch.Tensor], recheck: bool) -> Stage:
     """The stage's folder, with what training needs of the target in it.
 
     What the states depend on is its input. Of the target's weights those three tensors speak for all.
@@ -148,7 +149,7 @@ def _begin(recipe: Recipe, work: Work, weights: Mapping[str, torch.Tensor]) -> S
     }
     stage = Stage(recipe.stage(NAME), NAME, {**asdict(recipe.states), "layers": work.layers}, inputs)
     for name, data in ((WEIGHTS, kept), (TEXT_CONFIG, config_file(work.target))):
-        if not (stage.folder / name).exists():
+        if recheck or not (stage.folder / name).exists():
             put(stage.folder / name, data)
     return stage
 

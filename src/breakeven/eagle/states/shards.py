@@ -47,9 +47,7 @@ class Index:
         with storing(folder):
             before = self.path.read_bytes() if self.path.exists() else b""
             self.lines = {line.shard: line for line in parse(before) if _is_there(folder, line, recheck)}
-        kept = b"".join(map(_text, self.lines.values()))
-        if kept != before:
-            put(self.path, kept)
+        self._write(before)
 
     def add(self, shard: str, data: bytes, samples: Sequence[str], tokens: int) -> None:
         """Puts the file in place, then says so."""
@@ -60,6 +58,18 @@ class Index:
             file.flush()
             os.fsync(file.fileno())
         self.lines[shard] = line
+
+    def sort(self, shards: Sequence[str]) -> None:
+        """Has the lines in that order: a shard that was made again has another place until then."""
+        with storing(self._folder):
+            before = self.path.read_bytes()
+        self.lines = {shard: self.lines[shard] for shard in shards}
+        self._write(before)
+
+    def _write(self, before: bytes) -> None:
+        kept = b"".join(map(_text, self.lines.values()))
+        if kept != before:
+            put(self.path, kept)
 
 
 def put(path: Path, data: bytes) -> None:

@@ -1,7 +1,8 @@
 """The target's checkpoint, as far as a head needs it: its shape, embedding, final norm and output matrix.
 
-Only those tensors are read, whatever else the folder holds. Where a model has several modalities, its
-text_config says the shape, and the tensors are those of its language model.
+Only those tensors are read, whatever else the folder holds. A norm that is stored as its distance from one
+becomes a plain one: whoever reads target.safetensors finds x / √(mean(x²) + eps) · weight. Where a model has
+several modalities, its text_config says the shape, and the tensors are those of its language model.
 """
 
 from __future__ import annotations
@@ -17,15 +18,24 @@ import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import save
 
+from breakeven.eagle.shape import RMS_EPS
 from breakeven.errors import UsageError
 
 CONFIG, INDEX = "config.json", "model.safetensors.index.json"
 EMBEDDING, NORM, HEAD = "embed_tokens.weight", "norm.weight", "lm_head.weight"
 WEIGHTS, TEXT_CONFIG = "target.safetensors", "target_config.json"
 """What a states folder keeps of the target."""
-EPS = 1e-6
-"""Of the norm where the configuration says none: what transformers takes for Llama and Qwen3."""
+CAPS = "final_logit_softcapping"
+"""Changes the logits so little where they are small that half precision may hide it."""
 LEAST_BITS = 16
+FROM_ONE = frozenset(
+    (
+        *("gemma", "gemma3", "gemma3_text"),
+        *("qwen3_next", "qwen3_5", "qwen3_5_text", "qwen3_5_moe", "qwen3_5_moe_text"),
+    )
+)
+"""Kinds of model, as `model_type` has them, whose norms scale by 1 + weight (transformers 5.19; Gemma 3n and
+Gemma 4 do not). One that is not named here is noticed by its logits, before the first shard (passes.py)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,16 +65,22 @@ def open_weights(folder: Path) -> TargetWeights:
     layers, hidden, vocab = (
         _whole(folder, config, name) for name in ("num_hidden_layers", "hidden_size", "vocab_size")
     )
-    eps = config.get("rms_norm_eps", EPS)
+    eps = config.get("rms_norm_eps", RMS_EPS)
     if not isinstance(eps, float):
         raise UsageError(f"{folder / CONFIG}: rms_norm_eps is {eps!r}: only targets with RMSNorm can be read")
+    if config.get(CAPS):
+        raise UsageError(
+            f"the logits of {folder} are not lm_head x RMSNorm(last state): {CAPS} = {config[CAPS]} caps "
+            "them, and no EAGLE-3 head can be trained for it"
+        )
     places = _places(folder, config)
     _check_shapes(folder, places, hidden, vocab)
     return TargetWeights(folder, config, layers, hidden, vocab, eps, places)
 
 
 def read_weights(target: TargetWeights) -> dict[str, torch.Tensor]:
-    """EMBEDDING and HEAD [vocab, hidden], NORM [hidden], as they are stored. Raises UsageError."""
+    """EMBEDDING and HEAD [vocab, hidden], NORM [hidden], as they are stored; a norm that is stored as its
+    distance from one as a plain norm, in float32. Raises UsageError."""
     weights = {name: _tensor(*place).clone() for name, place in target.places.items()}
     for name, tensor in weights.items():
         if not tensor.is_floating_point() or torch.finfo(tensor.dtype).bits < LEAST_BITS:
@@ -72,6 +88,8 @@ def read_weights(target: TargetWeights) -> dict[str, torch.Tensor]:
                 f"{target.places[name][1]} of {target.folder} is stored as {tensor.dtype}: name a checkpoint "
                 "whose embedding, final norm and output matrix are not quantised"
             )
+    if target.config.get("model_type") in FROM_ONE:
+        weights[NORM] = 1 + weights[NORM].float()
     return weights
 
 

@@ -6,17 +6,14 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, fields
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from safetensors import SafetensorError, safe_open
 
 from breakeven.eagle.data.samples import Sample
+from breakeven.eagle.states.held import HeldStates
 from breakeven.eagle.states.passes import STATES, TOP_IDS
-from breakeven.eagle.states.shards import FILE, parse
-from breakeven.errors import RunFormatError, UsageError
 
 AHEAD = 2
 """Documents that are read before they are due."""
@@ -55,38 +52,32 @@ class Documents:
     def __init__(
         self,
         samples: Sequence[Sample],
-        states: Path,
+        states: HeldStates,
         draft_ids: Sequence[int],
         *,
         steps: int,
         shuffled: bool = False,
     ) -> None:
         """`steps` are those of the training-time test: no document has fewer positions. `shuffled` permutes
-        the three states over the positions of each sample: a control, with only the tokens to learn from.
-
-        Raises UsageError if states/ lacks a sample.
-        """
+        the three states over the positions of each sample: a control, with only the tokens to learn from."""
         self._samples, self._states, self._steps, self._shuffled = samples, states, steps, shuffled
-        self._shards = _shards(states)
         self._drafted = torch.zeros(draft_ids[-1] + 1, dtype=torch.bool)
         self._drafted[torch.tensor(draft_ids)] = True
         self._in_blocks = torch.cuda.is_available()
-        lacking = next((one.id for one in samples if one.id not in self._shards), None)
-        if lacking is not None:
-            raise UsageError(f"{states} lacks sample {lacking}: type  breakeven eagle states RECIPE --fresh")
 
     def __len__(self) -> int:
         return len(self._samples)
 
     def load(self, place: int) -> Document:
-        """Raises RunFormatError for a shard that is damaged, or that holds another sample of that name."""
+        """Raises what HeldStates.read does."""
         sample = self._samples[place]
-        states, top = self._read(sample)
+        states, top = self._states.read(sample.id, len(sample.input_ids), STATES, TOP_IDS)
+        states = states.float()
         if self._shuffled:
             mixed = np.random.default_rng(place).permutation(len(states))
             states[:, :-1] = states[torch.from_numpy(mixed), :-1]
         asked = torch.from_numpy(sample.loss_mask[1:].copy())
-        target = top[1:].long()
+        target = top[1:, 0].long()
         found = {
             "input_ids": torch.from_numpy(sample.input_ids[1:].astype(np.int64)),
             "hidden": states[:-1, :-1].flatten(1),
@@ -109,24 +100,6 @@ class Documents:
             while coming:
                 yield coming.popleft().result()
 
-    def _read(self, sample: Sample) -> tuple[Any, Any]:
-        """States float32 [tokens, 4, hidden], and the most probable token after each, int32 [tokens]."""
-        path = self._states / self._shards[sample.id]
-        try:
-            with safe_open(path, "pt") as file:
-                states = file.get_tensor(f"{sample.id}.{STATES}")
-                top = file.get_tensor(f"{sample.id}.{TOP_IDS}")
-        except (OSError, SafetensorError) as error:
-            raise RunFormatError(
-                f"{path} cannot be read ({error}): type  breakeven eagle states RECIPE --fresh"
-            ) from error
-        if not len(states) == len(top) == len(sample.input_ids):
-            raise RunFormatError(
-                f"{path} has {len(states)} positions of sample {sample.id}, which has "
-                f"{len(sample.input_ids)} tokens: type  breakeven eagle states RECIPE --fresh"
-            )
-        return states.float(), top[:, 0]
-
     def _in_vocabulary(self, target: Any) -> Any:
         return (target < len(self._drafted)) & self._drafted[target.clamp(max=len(self._drafted) - 1)]
 
@@ -138,14 +111,3 @@ class Documents:
             length = BLOCK << ((length - 1) // BLOCK).bit_length()
         padding = value.new_full((length - len(value), *value.shape[1:]), -1 if name == "document_ids" else 0)
         return torch.cat([value, padding])[None]
-
-
-def _shards(states: Path) -> dict[str, str]:
-    """The file of each sample, by id."""
-    path = states / FILE
-    try:
-        return {sample: line.shard for line in parse(path.read_bytes()) for sample in line.samples}
-    except OSError as error:
-        raise RunFormatError(
-            f"{path} cannot be read ({error.strerror}): type  breakeven eagle states RECIPE --fresh"
-        ) from error

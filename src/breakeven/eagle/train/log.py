@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict
 from io import FileIO
 from pathlib import Path
@@ -42,7 +42,7 @@ class Log(Watch):
 def opened(folder: Path, done: int) -> Iterator[Log]:
     """Goes on after `done` steps: what a run that was killed wrote beyond them is taken away."""
     path = folder / PROGRESS
-    kept = b"".join(line for line in _lines(path) if _step(line) <= done) if done else b""
+    kept = b"".join(text for text, said in _lines(path) if said["step"] <= done) if done else b""
     with storing(folder):
         write_bytes_atomically(path, kept)
         file = FileIO(path, "ab")
@@ -52,17 +52,20 @@ def opened(folder: Path, done: int) -> Iterator[Log]:
 
 def read_progress(folder: Path) -> list[dict[str, Any]]:
     """Its whole lines, in order."""
-    return [orjson.loads(line) for line in _lines(folder / PROGRESS)]
+    return [said for _, said in _lines(folder / PROGRESS)]
 
 
-def _lines(path: Path) -> list[bytes]:
-    """Those that were written to their end."""
+def _lines(path: Path) -> list[tuple[bytes, dict[str, Any]]]:
+    """Those that are whole, and what they say: a kill cuts the last one off, and what a machine that lost its
+    power had not yet on the disk is no JSON."""
     try:
-        return [line for line in path.read_bytes().splitlines(keepends=True) if line.endswith(b"\n")]
+        texts = path.read_bytes().splitlines(keepends=True)
     except FileNotFoundError:
         return []
-
-
-def _step(line: bytes) -> int:
-    step: int = orjson.loads(line)["step"]
-    return step
+    found = []
+    for text in texts:
+        with suppress(ValueError):
+            said = orjson.loads(text)
+            if text.endswith(b"\n") and isinstance(said, dict) and isinstance(said.get("step"), int):
+                found.append((text, said))
+    return found

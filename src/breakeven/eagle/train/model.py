@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors import safe_open
+from safetensors import SafetensorError
+from safetensors.torch import load_file
 from speculators.models.eagle3 import Eagle3DraftModel, Eagle3SpeculatorConfig
 
-from breakeven.errors import UsageError
+from breakeven.errors import RunFormatError, UsageError
 
 EMBEDDING, NORM, LM_HEAD = "embed_tokens.weight", "norm.weight", "lm_head.weight"
 OF_TARGET = ("embed_tokens.", "verifier_")
@@ -23,7 +24,7 @@ def new_head(config: Mapping[str, Any], draft_ids: Sequence[int], target: Path, 
     `config` is of config.py; `draft_ids` the target's token ids that it drafts, ascending; `target` a
     target.safetensors. `lm_head` begins with the target's own rows and is trained (the library keeps it
     fixed; EAGLE trains it). What the library does not take from the target is drawn by `seed`. Raises
-    UsageError if the target's tensors do not fit the configuration.
+    UsageError if the target's tensors do not fit the configuration, RunFormatError for a damaged file.
     """
     torch.manual_seed(seed)
     head = Eagle3DraftModel(_library_config(config))
@@ -72,24 +73,27 @@ def _map_vocabulary(head: Any, draft_ids: Sequence[int]) -> None:
 
 
 def _take_from_target(head: Any, draft_ids: Sequence[int], target: Path) -> None:
-    hidden, vocabulary = head.hidden_size, head.verifier_vocab_size
-    with safe_open(target, "pt") as file, torch.no_grad():
-        _check(
-            file, target, {EMBEDDING: (vocabulary, hidden), NORM: (hidden,), LM_HEAD: (vocabulary, hidden)}
-        )
-        rows = file.get_tensor(LM_HEAD)[torch.tensor(draft_ids)]
-        head.embed_tokens.weight.copy_(file.get_tensor(EMBEDDING))
-        head.verifier_norm.weight.copy_(file.get_tensor(NORM))
+    try:
+        tensors = load_file(target)
+    except (OSError, SafetensorError) as error:
+        raise RunFormatError(
+            f"{target} cannot be read ({error}): type  breakeven eagle states RECIPE --recheck"
+        ) from error
+    _check(tensors, head, target)
+    rows = tensors[LM_HEAD][torch.tensor(draft_ids)]
+    with torch.no_grad():
+        head.embed_tokens.weight.copy_(tensors[EMBEDDING])
+        head.verifier_norm.weight.copy_(tensors[NORM])
         head.verifier_lm_head.weight.copy_(rows)
         head.lm_head.weight.copy_(rows)
 
 
-def _check(file: Any, target: Path, shapes: Mapping[str, tuple[int, ...]]) -> None:
-    names = set(file.keys())
-    for name, shape in shapes.items():
-        found = tuple(file.get_slice(name).get_shape()) if name in names else None
+def _check(tensors: Mapping[str, Any], head: Any, target: Path) -> None:
+    matrix = (head.verifier_vocab_size, head.hidden_size)
+    for name, shape in {EMBEDDING: matrix, NORM: matrix[1:], LM_HEAD: matrix}.items():
+        found = tuple(tensors[name].shape) if name in tensors else None
         if found != shape:
             raise UsageError(
                 f"{name} in {target} is {found and list(found)}, and the target's configuration says "
-                f"{list(shape)}: make states again with  --fresh"
+                f"{list(shape)}: type  breakeven eagle states RECIPE --fresh"
             )

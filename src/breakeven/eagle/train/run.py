@@ -15,7 +15,7 @@ from breakeven.eagle.data.samples import SAMPLES, read_samples
 from breakeven.eagle.data.vocabulary import VOCABULARY, read_vocabulary
 from breakeven.eagle.extras import require
 from breakeven.eagle.recipe import Recipe
-from breakeven.eagle.stage import WHOLE, Made, Stage, checksum, read_made, required, start_over
+from breakeven.eagle.stage import Made, Stage, read_made, required, start_over
 from breakeven.eagle.train.config import head_config
 from breakeven.eagle.train.interrupts import heeded
 from breakeven.eagle.train.log import PROGRESS, opened, read_progress
@@ -25,6 +25,7 @@ from breakeven.eagle.train.watch import Watch
 from breakeven.errors import RunFormatError, UsageError
 
 if TYPE_CHECKING:
+    from breakeven.eagle.states.held import HeldStates
     from breakeven.eagle.train.checkpoint import Reached
     from breakeven.eagle.train.loop import Plan
     from breakeven.eagle.train.processes import Processes
@@ -93,8 +94,7 @@ def _check(recipe: Recipe) -> None:
 def _given(recipe: Recipe) -> Given:
     """Raises UsageError where an earlier stage is not whole, or does not fit the target."""
     data, states = recipe.stage("data"), recipe.stage("states")
-    required(data, "data")
-    layers = required(states, "states").found["layers"]
+    made = {"data": required(data, "data"), "states": required(states, "states", {SAMPLES: data / SAMPLES})}
     target = _target(states / "target_config.json")
     vocabulary = read_vocabulary(data / VOCABULARY, target.get("vocab_size"))
     samples = [sample for sample in read_samples(data / SAMPLES) if sample.split == "train"]
@@ -102,8 +102,8 @@ def _given(recipe: Recipe) -> Given:
         split(samples, recipe.train.validation, recipe.train.seed),
         vocabulary.draft_ids.tolist(),
         states,
-        head_config(target, layers, vocabulary.size, recipe.train.style),
-        {f"{path.name}/{WHOLE}": checksum(path / WHOLE) for path in (data, states)},
+        head_config(target, made["states"].found["layers"], vocabulary.size, recipe.train.style),
+        {f"{stage}/{name}": sum_ for stage, one in made.items() for name, sum_ in one.outputs.items()},
     )
 
 
@@ -112,7 +112,7 @@ def _target(path: Path) -> dict[str, Any]:
         return dict(orjson.loads(path.read_bytes()))
     except (OSError, ValueError, TypeError) as error:
         raise RunFormatError(
-            f"{path} cannot be read ({error}): type  breakeven eagle states RECIPE --fresh"
+            f"{path} cannot be read ({error}): type  breakeven eagle states RECIPE --recheck"
         ) from error
 
 
@@ -136,9 +136,10 @@ def _train(
     from breakeven.eagle.train.stepping import Stepper
 
     folder, settings = recipe.stage(STAGE), recipe.train
+    states = _verified(given, processes, watch)
     head = new_head(given.head, given.draft_ids, given.states / "target.safetensors", settings.seed)
     stepper = Stepper(head, Objective(settings.steps, settings.decay, settings.loss), processes)
-    plan, checkpoints = _plan(recipe, given, shuffled), Checkpoints(folder, given.head)
+    plan, checkpoints = _plan(recipe, given, states, shuffled), Checkpoints(folder, given.head)
     reached = checkpoints.load(stepper.head, stepper.optimizer)
     processes.as_first(stepper.parameters.values())
     with ExitStack() as open_ones:
@@ -148,13 +149,26 @@ def _train(
         return loop.run(reached, interrupts), plan
 
 
-def _plan(recipe: Recipe, given: Given, shuffled: bool) -> Plan:
+def _verified(given: Given, processes: Processes, watch: Watch) -> HeldStates:
+    """The states, once every shard that holds some of the samples was compared with its checksum: each by one
+    process, and all before any is learned from."""
+    from breakeven.eagle.states.held import HeldStates
+
+    states = HeldStates(given.states)
+    shards = states.shards_of(sample.id for sample in (*given.split.train, *given.split.validation))
+    watch.verifies(len(shards))
+    states.verify(shards[processes.rank :: processes.size])
+    processes.wait()
+    return states
+
+
+def _plan(recipe: Recipe, given: Given, states: HeldStates, shuffled: bool) -> Plan:
     from breakeven.eagle.train.documents import Documents
     from breakeven.eagle.train.loop import Plan
 
     settings = recipe.train
     train, validation = (
-        Documents(part, given.states, given.draft_ids, steps=settings.steps, shuffled=shuffled)
+        Documents(part, states, given.draft_ids, steps=settings.steps, shuffled=shuffled)
         for part in (given.split.train, given.split.validation)
     )
     order = Order(len(train), settings.batch, settings.epochs, settings.seed)

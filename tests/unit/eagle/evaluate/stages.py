@@ -14,7 +14,7 @@ from breakeven.eagle.export.tensors import EMBEDDING
 from breakeven.eagle.head_file import load_head
 from breakeven.eagle.recipe import Recipe
 from breakeven.eagle.recipe_file import read_recipe
-from breakeven.eagle.stage import Stage
+from breakeven.eagle.stage import Stage, checksum
 from breakeven.eagle.states.shards import Index
 from tests.unit.eagle.tiny_head import LAYERS, TINY, random_tensors, write_head
 
@@ -68,7 +68,7 @@ def _data(said: Recipe, samples: list[Sample]) -> None:
 
 
 def _states(said: Recipe, made, tensors) -> None:
-    stage = Stage(said.stage("states"), "states", {}, {})
+    stage = Stage(said.stage("states"), "states", {}, {SAMPLES: checksum(said.stage("data") / SAMPLES)})
     index = Index(stage.folder)
     for start in range(0, len(made), 4):
         some = made[start : start + 4]

@@ -14,6 +14,7 @@ import pytest
 torch = pytest.importorskip("torch")
 pytest.importorskip("safetensors")
 
+from breakeven.eagle.data.samples import SAMPLES, read_samples, write_samples  # noqa: E402
 from breakeven.eagle.evaluate import journal  # noqa: E402
 from breakeven.eagle.evaluate.as_json import evaluation_json  # noqa: E402
 from breakeven.eagle.evaluate.run import FILE, FOLDER, evaluate  # noqa: E402
@@ -141,13 +142,30 @@ def test_a_sample_without_states_is_named(tmp_path: Path):
         evaluate(recipe, Watched())
 
 
-def test_a_damaged_shard_is_named(tmp_path: Path):
+def test_a_damaged_shard_is_named_before_anything_is_drafted(tmp_path: Path):
     recipe = write_stages(tmp_path)
     shard = recipe.stage("states") / "shard-00004.safetensors"
-    shard.write_bytes(shard.read_bytes()[:100])
+    whole = shard.read_bytes()
+    shard.write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
     with pytest.raises(RunFormatError, match="shard-00004"):
         evaluate(recipe, Watched())
-    assert len(journal.lines(recipe.stage(FOLDER) / journal.FILE)) == 4
+    assert not journal.lines(recipe.stage(FOLDER) / journal.FILE)
+
+
+def test_states_of_other_samples_are_refused(tmp_path: Path):
+    recipe = write_stages(tmp_path)
+    samples = list(read_samples(recipe.stage("data") / SAMPLES))
+    write_samples(recipe.stage("data") / SAMPLES, samples[::-1])
+    with pytest.raises(UsageError, match="eagle states RECIPE --fresh"):
+        evaluate(recipe, Watched())
+
+
+@pytest.mark.parametrize("name", ["target.safetensors", "target_config.json"])
+def test_a_damaged_target_is_named(name: str, tmp_path: Path):
+    recipe = write_stages(tmp_path)
+    (recipe.stage("states") / name).write_bytes(b"no")
+    with pytest.raises(RunFormatError, match=r"lacks its target.*--recheck"):
+        evaluate(recipe, Watched())
 
 
 def test_no_folder_of_a_head(tmp_path: Path):

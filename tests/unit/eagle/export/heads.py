@@ -8,9 +8,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from breakeven.eagle.export.shape import HeadShape
 from breakeven.eagle.export.source import Source
 from breakeven.eagle.recipe import DataSettings, EvaluateSettings, ExportSettings, Recipe, Target
+from breakeven.eagle.shape import HeadShape
 from breakeven.eagle.stage import Stage
 from breakeven.eagle.train.config import head_config
 

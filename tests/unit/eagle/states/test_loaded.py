@@ -7,6 +7,7 @@ them has been through the final norm, so that it is not what goes into it.
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 from safetensors.torch import load_file, save_file  # noqa: E402
 
+from breakeven.eagle.states import target as target_module  # noqa: E402
 from breakeven.eagle.states.loaded import Loaded  # noqa: E402
 from breakeven.eagle.states.passes import Wanted  # noqa: E402
 from breakeven.eagle.states.target import open_weights, read_weights  # noqa: E402
@@ -153,6 +155,40 @@ def test_a_plain_target_passes_the_check(dtype: str, folder: Path) -> None:
     assert loaded.passes(tokens(4))[0].hidden_states.dtype == getattr(torch, dtype)
 
 
+OF_EXPERTS = {"num_experts": 4, "num_experts_per_tok": 2, "moe_intermediate_size": 16}
+HYBRID = {"linear_num_value_heads": 4, "linear_num_key_heads": 2, "linear_key_head_dim": 8}
+HYBRID |= {"linear_value_head_dim": 8, "layer_types": ["linear_attention", "full_attention"] * 4}
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@pytest.mark.parametrize(
+    ("kind", "changes"),
+    [
+        ("gemma", {}),
+        ("gemma3_text", {}),
+        ("qwen3_next", {**HYBRID, **OF_EXPERTS, "shared_expert_intermediate_size": 16}),
+        ("qwen3_5_text", HYBRID),
+        ("qwen3_5_moe_text", {**HYBRID, **OF_EXPERTS, "shared_expert_intermediate_size": 16}),
+    ],
+)
+def test_norms_that_scale_by_one_more_than_their_weight(
+    kind: str, changes: dict[str, Any], dtype: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_model(tmp_path, kind, **changes)
+    sample = tokens(40)[0]
+    loaded = load(tmp_path, dtype=dtype)
+    loaded.check(sample)
+    if dtype == "float32":
+        reference = transformers.AutoModelForCausalLM.from_pretrained(tmp_path, dtype=torch.float32).eval()
+        last = loaded.passes([sample])[0].hidden_states[:, -1]
+        logits = said(reference, sample).logits[0]
+        target = open_weights(tmp_path)
+        assert apart(TargetHead.of(read_weights(target), target.eps)(last), logits) < 1e-4
+    monkeypatch.setattr(target_module, "FROM_ONE", frozenset())
+    with pytest.raises(UsageError, match="RMSNorm"):  # as any that is not known to do so
+        load(tmp_path, dtype=dtype).check(sample)
+
+
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 @pytest.mark.parametrize(
     ("kind", "changes"),
@@ -168,6 +204,13 @@ def test_a_target_that_scales_its_logits_or_norms_is_refused(
     write_model(tmp_path, kind, **changes)
     with pytest.raises(UsageError, match=r"RMSNorm|not built as Llama"):
         load(tmp_path, dtype=dtype).check(tokens(40)[0])
+
+
+def test_layers_that_pass_on_something_else_are_refused(folder: Path) -> None:
+    loaded = load(folder)
+    loaded._wanted = replace(loaded._wanted, target=replace(loaded._wanted.target, hidden=HIDDEN // 2))
+    with pytest.raises(UsageError, match="one state of a token"):
+        loaded.passes(tokens(5))
 
 
 def test_a_checkpoint_without_a_layer_s_weights_is_refused(folder: Path, tmp_path: Path) -> None:

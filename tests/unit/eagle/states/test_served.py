@@ -27,7 +27,7 @@ from breakeven.eagle.states.run import make_states  # noqa: E402
 from breakeven.eagle.states.target import open_weights, read_weights  # noqa: E402
 from breakeven.eagle.states.target_head import TargetHead  # noqa: E402
 from breakeven.errors import ConnectFailed, HttpError, ProtocolError, UsageError  # noqa: E402
-from tests.unit.eagle.states.tiny import Counted, make_recipe, write_data, write_model  # noqa: E402
+from tests.unit.eagle.states.tiny import Counted, make_recipe, refused, write_data  # noqa: E402
 
 pytestmark = pytest.mark.eagle
 
@@ -101,11 +101,6 @@ def handler(engine: Engine) -> type[BaseHTTPRequestHandler]:
     return Handler
 
 
-@pytest.fixture(scope="module")
-def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_model(tmp_path_factory.mktemp("target") / "model")
-
-
 @pytest.fixture
 def engine(model: Path, tmp_path: Path) -> Engine:
     return Engine(model, tmp_path / "shared")
@@ -125,12 +120,6 @@ def recipe(model: Path, url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     made = make_recipe(tmp_path, model, source="vllm", batch=3)
     write_data(made)
     return replace(made, target=replace(made.target, url=url))
-
-
-def refused(recipe: Recipe, said: str, error: type[Exception] = UsageError) -> None:
-    with pytest.raises(error, match=said):
-        make_states(recipe, Counted())
-    assert not list(recipe.stage("states").glob("shard-*"))
 
 
 def test_a_server_s_states_are_those_of_transformers(recipe: Recipe, engine: Engine) -> None:

@@ -22,31 +22,26 @@ from breakeven.eagle.states.target import (  # noqa: E402
     weights_file,
 )
 from breakeven.errors import UsageError  # noqa: E402
-from tests.unit.eagle.states.tiny import HIDDEN, LAYERS, VOCAB, edit_config, write_model  # noqa: E402
+from tests.unit.eagle.states.tiny import HIDDEN, LAYERS, VOCAB, edit_config  # noqa: E402
 
 pytestmark = pytest.mark.eagle
 
 
-@pytest.fixture(scope="module")
-def llama(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write_model(tmp_path_factory.mktemp("llama") / "model")
-
-
 @pytest.fixture
-def folder(llama: Path, tmp_path: Path) -> Path:
+def folder(model: Path, tmp_path: Path) -> Path:
     """A copy that may be damaged."""
-    return Path(shutil.copytree(llama, tmp_path / "model"))
+    return Path(shutil.copytree(model, tmp_path / "model"))
 
 
 def rewrite(folder: Path, tensors: Mapping[str, torch.Tensor]) -> None:
     save_file(dict(tensors), folder / "model.safetensors")
 
 
-def test_shape_and_tensors_are_the_checkpoint_s_own(llama: Path) -> None:
-    target = open_weights(llama)
+def test_shape_and_tensors_are_the_checkpoint_s_own(model: Path) -> None:
+    target = open_weights(model)
     assert (target.layers, target.hidden, target.vocab, target.eps) == (LAYERS, HIDDEN, VOCAB, 1e-5)
     assert target.positions == 128
-    stored = load_file(llama / "model.safetensors")
+    stored = load_file(model / "model.safetensors")
     weights = read_weights(target)
     assert set(weights) == {EMBEDDING, NORM, HEAD}
     assert torch.equal(weights[EMBEDDING], stored["model.embed_tokens.weight"])
@@ -57,6 +52,17 @@ def test_shape_and_tensors_are_the_checkpoint_s_own(llama: Path) -> None:
         name: tensor.shape for name, tensor in weights.items()
     }
     assert json.loads(config_file(target))["num_hidden_layers"] == LAYERS
+
+
+def test_a_norm_that_is_stored_as_its_distance_from_one_is_kept_as_a_plain_one(folder: Path) -> None:
+    stored = load_file(folder / "model.safetensors")
+    rewrite(folder, {name: tensor.to(torch.bfloat16) for name, tensor in stored.items()})
+    plain = read_weights(open_weights(folder))
+    edit_config(folder, model_type="gemma3_text")
+    found = read_weights(open_weights(folder))
+    assert found[NORM].dtype == torch.float32
+    assert torch.equal(found[NORM], 1 + plain[NORM].float())
+    assert torch.equal(found[HEAD], plain[HEAD])
 
 
 def test_the_dtype_stays_as_it_is_stored(folder: Path) -> None:
@@ -150,6 +156,7 @@ def test_other_architectures_are_refused(kind: str, sizes: Mapping[str, int], tm
         ({"num_hidden_layers": None}, "has no num_hidden_layers"),
         ({"rms_norm_eps": "tiny"}, "RMSNorm"),
         ({"text_config": 3}, "text_config"),
+        ({"final_logit_softcapping": 30.0}, "final_logit_softcapping = 30.0 caps them"),
     ],
 )
 def test_a_configuration_that_does_not_fit_is_refused(

@@ -8,11 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 
 from breakeven.eagle.data.samples import SAMPLES, Sample, write_samples
 from breakeven.eagle.data.vocabulary import VOCABULARY, choose, write_vocabulary
 from breakeven.eagle.recipe import DataSettings, Recipe, StatesSettings, Target
 from breakeven.eagle.stage import Stage
+from breakeven.errors import UsageError
 
 LAYERS, HIDDEN, VOCAB = 8, 32, 64
 LENGTHS = (5, 17, 9, 30, 12, 3, 21, 8)
@@ -96,3 +98,12 @@ class Counted:
 
     def advance(self, n: int = 1, note: str | None = None) -> None:
         self.done += n
+
+
+def refused(recipe: Recipe, said: str, error: type[Exception] = UsageError) -> None:
+    """Making its states is, and no shard is there."""
+    from breakeven.eagle.states.run import make_states
+
+    with pytest.raises(error, match=said):
+        make_states(recipe, Counted())
+    assert not list(recipe.stage("states").glob("shard*"))

@@ -10,7 +10,6 @@ import pytest
 
 from breakeven.eagle.data.samples import SAMPLES, Sample, read_samples
 from breakeven.eagle.data.vocabulary import VOCABULARY, read_vocabulary
-from breakeven.errors import RunFormatError, UsageError
 from tests.unit.eagle.train.tiny import HIDDEN, PROMPT, TOKENS, tiny_recipe
 
 torch = pytest.importorskip("torch")
@@ -29,10 +28,11 @@ def samples(states: Path) -> list[Sample]:
 
 
 def documents(samples: list[Sample], states: Path, **settings: Any) -> Any:
+    from breakeven.eagle.states.held import HeldStates
     from breakeven.eagle.train.documents import Documents
 
     drafted = read_vocabulary(states.parent / "data" / VOCABULARY).draft_ids.tolist()
-    return Documents(samples, states, drafted, **{"steps": 3, **settings})
+    return Documents(samples, HeldStates(states), drafted, **{"steps": 3, **settings})
 
 
 def stored(states: Path, sample: Sample, name: str) -> Any:
@@ -114,31 +114,11 @@ def test_read_ahead_in_order(states: Path, samples: list[Sample]):
     assert list(source.ahead([])) == []
 
 
-def test_sample_that_states_lack(states: Path, samples: list[Sample]):
-    other = Sample("other", "prose", "train", 4, samples[0].input_ids, samples[0].loss_mask)
-    with pytest.raises(UsageError, match="lacks sample other"):
-        documents([*samples, other], states)
-
-
-def test_sample_of_another_length(states: Path, samples: list[Sample]):
-    first = samples[0]
-    longer = Sample(
-        first.id, "prose", "train", 4, np.append(first.input_ids, 1), np.append(first.loss_mask, True)
-    )
-    with pytest.raises(RunFormatError, match=f"which has {len(longer.input_ids)} tokens"):
-        documents([longer], states).load(0)
-
-
-def test_damaged_shard(states: Path, samples: list[Sample]):
-    (states / "shard-00000.safetensors").write_bytes(b"no")
-    with pytest.raises(RunFormatError, match="cannot be read"):
-        documents(samples, states).load(0)
-
-
 def test_vocabulary_that_ends_early(states: Path, samples: list[Sample]):
+    from breakeven.eagle.states.held import HeldStates
     from breakeven.eagle.train.documents import Documents
 
-    found = Documents(samples, states, [0, 1], steps=3).load(0)
+    found = Documents(samples, HeldStates(states), [0, 1], steps=3).load(0)
     assert found.learned[0].tolist() == [
         asked and token < 2 for asked, token in zip(found.asked[0], found.target[0], strict=True)
     ]

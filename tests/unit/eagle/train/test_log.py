@@ -34,10 +34,24 @@ def test_goes_on_after_the_steps_that_are_done(tmp_path: Path):
             log.stepped(step(number))
     with (tmp_path / PROGRESS).open("ab") as file:
         file.write(b'{"step":6,"lo')
+    assert steps_of(tmp_path) == [1, 2, 3, 4, 5]
     with opened(tmp_path, 3) as log:
         assert steps_of(tmp_path) == [1, 2, 3]
         log.stepped(step(4))
     assert steps_of(tmp_path) == [1, 2, 3, 4]
+
+
+@pytest.mark.parametrize("damage", [b"\0" * 40 + b"\n", b"[1]\n", b"{}\n", b"\xff\n"])
+def test_what_a_machine_without_power_left_is_passed_over(tmp_path: Path, damage: bytes):
+    with opened(tmp_path, 0) as log:
+        for number in (1, 2):
+            log.stepped(step(number))
+    with (tmp_path / PROGRESS).open("ab") as file:
+        file.write(damage)
+    with opened(tmp_path, 2) as log:
+        log.stepped(step(3))
+    assert steps_of(tmp_path) == [1, 2, 3]
+    assert damage not in (tmp_path / PROGRESS).read_bytes()
 
 
 def test_begins_anew_without_a_checkpoint(tmp_path: Path):

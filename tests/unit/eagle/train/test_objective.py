@@ -24,6 +24,7 @@ class World:
     """A head with documents; of the whole vocabulary, or of a part."""
 
     def __init__(self, folder: Path, drafted: int = DRAFTED, style: Any = "eagle3") -> None:
+        from breakeven.eagle.states.held import HeldStates
         from breakeven.eagle.train.documents import Documents
         from breakeven.eagle.train.model import new_head
 
@@ -34,7 +35,7 @@ class World:
         self.ids = ids
         self.head = new_head(config, ids, states / "target.safetensors", 0)
         self.samples, self.states = list(read_samples(recipe.stage("data") / SAMPLES)), states
-        self.documents = Documents(self.samples, states, ids, steps=STEPS)
+        self.documents = Documents(self.samples, HeldStates(states), ids, steps=STEPS)
 
     def library(self, place: int, loss: str) -> tuple[Any, Any, Any]:
         """The library's own answer to the same document: drafts, loss, metrics."""
@@ -92,11 +93,12 @@ def test_loss_of_a_batch_weighs_documents_by_their_tokens(tmp_path: Path):
 
 
 def test_padding_changes_nothing(tmp_path: Path):
+    from breakeven.eagle.states.held import HeldStates
     from breakeven.eagle.train.documents import Documents
 
     world = World(tmp_path)
     summed, tally = objective().of(world.head, world.documents.load(0))
-    more = Documents(world.samples, world.states, world.ids, steps=60).load(0)
+    more = Documents(world.samples, HeldStates(world.states), world.ids, steps=60).load(0)
     assert more.hidden.shape[1] > world.documents.load(0).hidden.shape[1]
     padded, padded_tally = objective().of(world.head, more)
     assert padded.item() == pytest.approx(summed.item())

@@ -13,13 +13,14 @@ from typing import Any
 import orjson
 import pytest
 
+from breakeven.eagle.data.samples import SAMPLES, read_samples, write_samples
 from breakeven.eagle.recipe import Recipe
 from breakeven.eagle.stage import read_made
 from breakeven.eagle.train.log import read_progress
 from breakeven.eagle.train.records import Step
 from breakeven.eagle.train.run import train_head
 from breakeven.eagle.train.watch import Watch
-from breakeven.errors import StorageError, UsageError
+from breakeven.errors import RunFormatError, StorageError, UsageError
 from tests.unit.eagle.train.tiny import TRAIN, tiny_recipe
 
 torch = pytest.importorskip("torch")
@@ -168,6 +169,46 @@ def test_target_with_fewer_tokens_than_the_map(tmp_path: Path):
     path.write_bytes(orjson.dumps({**orjson.loads(path.read_bytes()), "vocab_size": 20}))
     with pytest.raises(UsageError, match="20"):
         train_head(recipe)
+
+
+def test_damaged_shard_is_refused_before_anything_is_learned(tmp_path: Path):
+    recipe = tiny_recipe(tmp_path)
+    shard = recipe.stage("states") / "shard-00001.safetensors"
+    whole = shard.read_bytes()
+    shard.write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
+    with pytest.raises(RunFormatError, match=r"shard-00001.*eagle states RECIPE --recheck"):
+        train_head(recipe)
+    assert not read_progress(recipe.stage("train"))
+    shard.write_bytes(whole)
+    assert train_head(recipe).found["steps"] == 6
+
+
+@pytest.mark.parametrize("name", ["target.safetensors", "target_config.json"])
+def test_damaged_target_is_named(tmp_path: Path, name: str):
+    recipe = tiny_recipe(tmp_path)
+    (recipe.stage("states") / name).write_bytes(b"no")
+    with pytest.raises(RunFormatError, match=rf"{name} cannot be read.*eagle states RECIPE --recheck"):
+        train_head(recipe)
+
+
+def test_states_of_other_samples_are_refused(tmp_path: Path):
+    recipe = tiny_recipe(tmp_path)
+    path = recipe.stage("data") / SAMPLES
+    write_samples(path, list(read_samples(path))[::-1])
+    with pytest.raises(UsageError, match=r"samples\.parquet is not the one.*eagle states RECIPE --fresh"):
+        train_head(recipe)
+
+
+def test_goes_on_with_states_that_were_made_again_alike(tmp_path: Path):
+    """As --recheck leaves them: the same, and another time in stage.json."""
+    whole, cut = tiny_recipe(tmp_path / "whole"), tiny_recipe(tmp_path / "cut")
+    train_head(whole)
+    with pytest.raises(KeyboardInterrupt):
+        train_head(cut, watch=Ends(3))
+    path = cut.stage("states") / "stage.json"
+    path.write_bytes(orjson.dumps({**orjson.loads(path.read_bytes()), "ended": 1.0}))
+    train_head(cut)
+    assert curve(cut) == curve(whole)
 
 
 def test_two_processes_find_what_one_finds(tmp_path: Path):

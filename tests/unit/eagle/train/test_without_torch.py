@@ -8,7 +8,8 @@ from pathlib import Path
 import orjson
 import pytest
 
-from breakeven.eagle.stage import Stage
+from breakeven.eagle.data.samples import SAMPLES
+from breakeven.eagle.stage import Stage, checksum
 from breakeven.eagle.train.run import train_head
 from breakeven.errors import MissingExtra
 from tests.unit.eagle.train.tiny import LAYERS, TARGET, tiny_data
@@ -17,7 +18,7 @@ from tests.unit.eagle.train.tiny import LAYERS, TARGET, tiny_data
 def test_missing_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     recipe, *_ = tiny_data(tmp_path)
     states = recipe.stage("states")
-    stage = Stage(states, "states", {}, {})
+    stage = Stage(states, "states", {}, {SAMPLES: checksum(recipe.stage("data") / SAMPLES)})
     (states / "target_config.json").write_bytes(orjson.dumps(TARGET))
     stage.finish([], {"layers": LAYERS})
     monkeypatch.setitem(sys.modules, "torch", None)

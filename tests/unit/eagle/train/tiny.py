@@ -12,7 +12,7 @@ from breakeven.eagle.data.samples import SAMPLES, Sample, write_samples
 from breakeven.eagle.data.vocabulary import VOCABULARY, Vocabulary, write_vocabulary
 from breakeven.eagle.recipe import Recipe
 from breakeven.eagle.recipe_file import read_recipe
-from breakeven.eagle.stage import Stage
+from breakeven.eagle.stage import Stage, checksum
 
 TOKENS, DRAFTED, HIDDEN, PROMPT = 40, 30, 16, 4
 LAYERS = [2, 4, 5]
@@ -100,7 +100,7 @@ def _write_states(folder: Path, samples: list[Sample], rng: np.random.Generator,
     from breakeven.eagle.states.passes import Passed
     from breakeven.eagle.states.shards import Index
 
-    stage = Stage(folder, "states", {}, {})
+    stage = Stage(folder, "states", {}, {SAMPLES: checksum(folder.parent / "data" / SAMPLES)})
     embedding, lm_head = (
         torch.from_numpy(rng.normal(size=(TOKENS, HIDDEN)).astype(np.float32)) for _ in range(2)
     )

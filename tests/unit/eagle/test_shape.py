@@ -1,8 +1,9 @@
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from breakeven.eagle.export.shape import older_rope, rope_of, shape_of
+from breakeven.eagle.shape import library_config, older_rope, rope_of, shape_of
 from breakeven.eagle.train.config import head_config
 from breakeven.errors import UsageError
 from tests.unit.eagle.export.heads import SHAPE, TARGET
@@ -70,3 +71,9 @@ def test_rotary_embeddings_of_both_spellings(layer: dict[str, Any]):
 
 def test_the_plain_rotary_embedding_has_no_scaling():
     assert older_rope(SHAPE.rope) == {"rope_theta": 50_000.0, "rope_scaling": None}
+
+
+@pytest.mark.parametrize("changes", [{}, {"fc_norm": True, "decoder": "qwen3"}, {"attention_bias": True}])
+def test_a_configuration_says_all_of_a_shape(changes: dict[str, Any]):
+    shape = replace(SHAPE, **changes)
+    assert shape_of(library_config(shape)) == shape

@@ -1,4 +1,10 @@
-"""HeadShape: what an engine must know of a head to build the model that its tensors go into."""
+"""HeadShape: all that says how a head computes; from and to a configuration of the trainer's library.
+
+{"speculators_model_type": "eagle3", "architectures": ["Eagle3Speculator"],
+ "draft_vocab_size": 32000, "eagle_aux_hidden_state_layer_ids": [2, 16, 29],   as vLLM counts
+ "norm_before_fc": false, "fc_norm": false, "norm_output": false, "norm_before_residual": false,
+ "transformer_layer_config": {"model_type": "llama", "hidden_size": 4096, …}}
+"""
 
 from __future__ import annotations
 
@@ -14,6 +20,8 @@ DECODERS = ("llama", "qwen3")
 NORMS = ("norm_before_residual", "norm_before_fc", "fc_norm", "norm_output")
 THETA = 10_000.0
 """Base of the rotary embedding where a configuration names none, as transformers has it."""
+RMS_EPS = 1e-6
+"""Of a target's norms where its configuration says none: what transformers takes for Llama and Qwen3."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +91,26 @@ def shape_of(config: Mapping[str, Any]) -> HeadShape:
         mlp_bias=bool(layer.get("mlp_bias", False)),
         **{name: bool(config.get(name, False)) for name in NORMS},
     )
+
+
+def library_config(shape: HeadShape) -> dict[str, Any]:
+    """What `shape_of` reads: of the library's config.json, that which says how a head computes."""
+    return {
+        "architectures": ["Eagle3Speculator"],
+        "speculators_model_type": "eagle3",
+        "draft_vocab_size": shape.draft_vocabulary,
+        "eagle_aux_hidden_state_layer_ids": list(shape.layers),
+        **{name: getattr(shape, name) for name in NORMS},
+        "transformer_layer_config": {
+            "model_type": shape.decoder,
+            **layer_sizes(shape),
+            "rope_parameters": dict(shape.rope),
+            "attention_bias": shape.attention_bias,
+            "mlp_bias": shape.mlp_bias,
+            "tie_word_embeddings": False,
+            "vocab_size": shape.vocabulary,
+        },
+    }
 
 
 def rope_of(layer: Mapping[str, Any]) -> dict[str, Any]:
