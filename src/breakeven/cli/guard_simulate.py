@@ -15,6 +15,7 @@ import click
 from breakeven.cli import options
 from breakeven.cli.cost_options import MOST_MS, ChosenCost, choose_cost, cost_options
 from breakeven.cli.drafter_options import Numbers, Ranges
+from breakeven.cli.forecast import ENGINES
 from breakeven.cli.forecast_grid import DEFAULT_ENGINE, Levels, check_drafters, grid_of
 from breakeven.cli.output import stdout
 from breakeven.cli.record import (
@@ -38,7 +39,6 @@ if TYPE_CHECKING:
 
 PAGE = "guard.html"
 """In the folder that was simulated."""
-ENGINES = ("vllm", "sglang", "llama.cpp", "tensorrt-llm", "transformers")
 KS = tuple(range(1, 11))
 """Of the fixed settings of vLLM: as far as a guard drafts by default."""
 MOST_CONCURRENCY = 256

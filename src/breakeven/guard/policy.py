@@ -32,13 +32,12 @@ from breakeven.guard import _kernels as kernels
 from breakeven.guard.reasons import Reason
 from breakeven.guard.settings import GuardSettings
 from breakeven.guard.survival import Survival
+from breakeven.guard.told_steps import MOST_TOKENS
 
 Floats = NDArray[np.float64]
 Int32s = NDArray[np.int32]
 Int64s = NDArray[np.int64]
 
-MOST_TOKENS = 512
-"""Of a step that is considered, as of LiveCost: what more there is of drafts is not."""
 UNKNOWN: Floats = np.zeros(0)
 ROOM = 64
 """Requests that the arrays hold at first."""
