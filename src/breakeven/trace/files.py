@@ -10,32 +10,34 @@ from pathlib import Path
 
 from breakeven.errors import StorageError
 
+ELSEWHERE = "choose another folder"
 _ADVICE = {
     errno.ENOSPC: "the disk is full: free some space",
     errno.EDQUOT: "your disk quota is used up: free some space",
     errno.EFBIG: "the file may not grow further (ulimit -f): raise the limit",
-    errno.EROFS: "the disk is read-only: choose another folder",
-    errno.EACCES: "no permission to write there: choose another folder",
-    errno.EPERM: "no permission to write there: choose another folder",
-    errno.EIO: "the disk reported an input/output error: choose another folder",
-    errno.ENOTDIR: "part of that path is a file: choose another folder",
+    errno.EROFS: f"the disk is read-only: {ELSEWHERE}",
+    errno.EACCES: f"no permission to write there: {ELSEWHERE}",
+    errno.EPERM: f"no permission to write there: {ELSEWHERE}",
+    errno.EIO: f"the disk reported an input/output error: {ELSEWHERE}",
+    errno.ENOTDIR: f"part of that path is a file: {ELSEWHERE}",
 }
-"""Without options, which every verb has of its own: the command line adds what to type to go on."""
 
 
-def storage_error(folder: Path, error: OSError) -> StorageError:
-    """A StorageError that names the folder and says what to do."""
-    advice = _ADVICE.get(error.errno or 0, f"{error.strerror or error}: choose another folder")
+def storage_error(folder: Path, error: OSError, option: str | None = None) -> StorageError:
+    """A StorageError that names the folder and says what to do: with which option, if one names the folder."""
+    advice = _ADVICE.get(error.errno or 0, f"{error.strerror or error}: {ELSEWHERE}")
+    if option and advice.endswith(ELSEWHERE):
+        advice += f" with {option}"
     return StorageError(f"cannot write to {folder}: {advice}")
 
 
 @contextmanager
-def storing(folder: Path) -> Iterator[None]:
+def storing(folder: Path, option: str | None = None) -> Iterator[None]:
     """Turns OSError into StorageError."""
     try:
         yield
     except OSError as error:
-        raise storage_error(folder, error) from error
+        raise storage_error(folder, error, option) from error
 
 
 def write_atomically(path: Path, write: Callable[[Path], None]) -> None:

@@ -119,7 +119,7 @@ class RunWriter:
         Raises RunFormatError if something is in it, StorageError if it cannot be written.
         """
         path, asked = Path(folder), tuple(prompts)
-        with storing(path):
+        with storing(path, "--out"):
             _refuse_foreign(path)
             path.mkdir(parents=True, exist_ok=True)
             journal = _Journal(path)

@@ -18,6 +18,12 @@ def test_the_advice_names_no_option(number: int | None) -> None:
     assert any(word in said for word in ("choose another folder", "free some space", "raise the limit"))
 
 
+def test_an_option_is_named_where_another_folder_would_do() -> None:
+    locked, full = OSError(errno.EACCES, "no"), OSError(errno.ENOSPC, "full")
+    assert str(storage_error(Path("x"), locked, "--out")).endswith("choose another folder with --out")
+    assert str(storage_error(Path("x"), full, "--out")).endswith("the disk is full: free some space")
+
+
 def test_what_was_there_stays_if_the_new_cannot_be_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -123,7 +123,7 @@ def test_an_empty_folder_is_fine_and_a_file_is_not(tmp_path):
     started(tmp_path / "run").finish(meta())
     (tmp_path / "file").write_text("x")
     for path in (tmp_path / "file", tmp_path / "file" / "run"):
-        with pytest.raises(StorageError, match=r"choose another folder$"):
+        with pytest.raises(StorageError, match=r"choose another folder with --out$"):
             RunWriter.create(path, meta(), PROMPTS)
 
 
