@@ -27,29 +27,26 @@ from typing import Any
 import numpy as np
 import orjson
 
-from breakeven.cost.curve import Curve, CurvePoint
-from breakeven.cost.measured import Measured
 from breakeven.drafters.compiler import COMPILED
-from breakeven.guard.curve_times import CurveTimes
+from breakeven.guard.known_times import KnownTimes
 from breakeven.guard.match_index import LongestMatch
 from breakeven.guard.policy import Policy
 from breakeven.guard.settings import GuardSettings
+from breakeven.guard.told_steps import MOST_TOKENS
 
 RESULT = Path(__file__).parent / "results" / "guard_decision.json"
 BATCHES = (1, 2, 4, 8, 16, 32, 64)
 CONTEXTS = (1_000, 100_000)
 STEPS, TOKENS, REPEATS = 2_000, 1_000, 5
-SIZES = (1, 2, 4, 8, 16, 32, 64, 128, 256)
-COST = Measured(
-    Curve(tuple(CurvePoint(n, 0.01 + 1e-4 * n, 0.01, 0.04, 9) for n in SIZES), moe=False), moe=False
-)
+SIZES = np.arange(MOST_TOKENS + 1)
+TIMES = KnownTimes([0.01 + 1e-4 * np.maximum(SIZES, c) for c in range(1, max(BATCHES) + 1)])
 """A draft token takes a hundredth of a plain step. What is decided matters little for how long it takes."""
 VOCABULARY = 1_000
 
 
 def policy_us(sequences: int) -> Callable[[], tuple[float, float]]:
     """Deciding and observing, of one request and step."""
-    policy = Policy(GuardSettings(), CurveTimes(COST))
+    policy = Policy(GuardSettings(), TIMES)
     states = [policy.begin() for _ in range(sequences)]
     draw = np.random.default_rng(1)
     draft = np.arange(10, dtype=np.int32)

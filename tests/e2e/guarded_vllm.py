@@ -28,6 +28,8 @@ GUARD = {
 }
 STOCK = {"method": "ngram", "num_speculative_tokens": 5, "prompt_lookup_min": 2, "prompt_lookup_max": 4}
 ROOM = 1024
+FREE = range(0x20, 0x60)
+"""Bytes of the text that has nothing to copy, in models of write_small_qwen."""
 
 
 def lacks(python: str) -> str:
@@ -107,13 +109,14 @@ def serving(
 
 
 def mixed_prompts(count: int, most_tokens: int, seed: int = 3) -> list[Prompt]:
-    """In turn one that repeats a phrase, and one that repeats nothing; of all lengths."""
+    """In turn one that repeats a phrase, and one of FREE bytes that repeats nothing; of all lengths."""
     random = Random(seed)
+    copied = [byte for byte in PRINTABLE if byte not in FREE]
     made = []
     for i in range(count):
-        letters = [BYTE_0 + random.choice(PRINTABLE) for _ in range(random.randint(20, 60))]
-        ids = letters * 4 if i % 2 == 0 else letters
-        made.append(Prompt(tuple(ids), random.randint(most_tokens // 3, most_tokens)))
+        among, times = (copied, 4) if i % 2 == 0 else (FREE, 1)
+        letters = [BYTE_0 + random.choice(among) for _ in range(random.randint(20, 60))]
+        made.append(Prompt(tuple(letters * times), random.randint(most_tokens // 3, most_tokens)))
     return made
 
 

@@ -3,36 +3,40 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tests.e2e.tiny_qwen import EOS, PRINTABLE, SPECIAL, Weights, write_safetensors, write_tiny_qwen
+from tests.e2e.tiny_qwen import BYTE_0, EOS, PRINTABLE, Weights, write_safetensors, write_tiny_qwen
 
 LAYERS, WIDTH, HEADS, KV_HEADS, HEAD_DIM = 6, 512, 4, 2, 128
 DENSE_FF = 4096
 EXPERTS, TOP_K, EXPERT_FF = 32, 4, 256
-SUCCESSORS = 2
+SUCCESSORS, FREE_SUCCESSORS = 2, 10
+BOUND_WEIGHT = 1.5
+"""Against that of free ones: what adds up over their many successors must not win over it."""
 ATTENTION, FEED_FORWARD = 1.0, 0.3
 """Scales of what a layer adds: small, so that mostly the last token decides on the next one."""
 SHARPNESS = 4.0
 Matrix = Callable[..., NDArray[np.float32]]
 
 
-def write_small_qwen(folder: Path, *, moe: bool, ff: int | None = None) -> Path:
+def write_small_qwen(folder: Path, *, moe: bool, ff: int | None = None, free: Sequence[int] = ()) -> Path:
     """With the tokenizer of write_tiny_qwen; some 50 M parameters dense, 80 M with experts.
 
-    `ff` is the width of the feed-forward blocks, with experts of each of them, instead of ours.
+    `ff` is the width of the feed-forward blocks, with experts of each of them, instead of ours. `free` are
+    printable bytes whose successors are free ones too, and many: what followed an n-gram before seldom
+    follows again, as in text that copies nothing.
     """
     ff = ff or (EXPERT_FF if moe else DENSE_FF)
     write_tiny_qwen(folder)
     file = folder / "config.json"
     config = json.loads(file.read_text()) | _shape(ff) | (_experts(ff) if moe else {})
     file.write_text(json.dumps(config))
-    write_safetensors(folder / "model.safetensors", _weights(config["vocab_size"], moe, ff))
+    write_safetensors(folder / "model.safetensors", _weights(config["vocab_size"], moe, ff, free))
     return folder
 
 
@@ -60,7 +64,7 @@ def _experts(ff: int) -> dict[str, Any]:
     }
 
 
-def _weights(vocabulary: int, moe: bool, ff: int) -> Weights:
+def _weights(vocabulary: int, moe: bool, ff: int, free: Sequence[int]) -> Weights:
     random = np.random.default_rng(11)
 
     def matrix(rows: int, columns: int, scale: float = 1.0) -> NDArray[np.float32]:
@@ -72,7 +76,7 @@ def _weights(vocabulary: int, moe: bool, ff: int) -> Weights:
     weights = {
         "model.embed_tokens.weight": embedding,
         "model.norm.weight": np.ones(WIDTH, np.float32),
-        "lm_head.weight": _successors(random, embedding),
+        "lm_head.weight": _successors(random, embedding, free),
     }
     for layer in range(LAYERS):
         prefix = f"model.layers.{layer}."
@@ -110,12 +114,19 @@ def _mixture(matrix: Matrix, ff: int) -> Weights:
     return weights
 
 
-def _successors(random: np.random.Generator, embedding: NDArray[np.float32]) -> NDArray[np.float32]:
+def _successors(
+    random: np.random.Generator, embedding: NDArray[np.float32], free: Sequence[int]
+) -> NDArray[np.float32]:
     """An output matrix under which some printable tokens score alike after each token, and EOS after none."""
     head = np.zeros_like(embedding)
-    printable = np.array(PRINTABLE) + len(SPECIAL)
-    for token in range(len(embedding)):
-        for successor in random.choice(printable, SUCCESSORS, replace=False):
-            head[successor] += embedding[token]
+    freed = np.array(free, int) + BYTE_0
+    bound = np.setdiff1d(np.array(PRINTABLE) + BYTE_0, freed)
+    for token in [*bound, *freed] if free else range(len(embedding)):
+        if token in freed:
+            among, count, weight = freed, FREE_SUCCESSORS, 1.0
+        else:
+            among, count, weight = bound, SUCCESSORS, BOUND_WEIGHT
+        for successor in random.choice(among, count, replace=False):
+            head[successor] += weight * embedding[token]
     head[EOS] = 0
     return head / np.float32(WIDTH**0.5)

@@ -101,6 +101,20 @@ def test_what_was_killed_goes_on_to_the_same_bytes(
     assert before <= set(answered(replies)) and len(answered(replies)) == N
 
 
+def test_a_second_one_meanwhile_is_refused_and_disturbs_nothing(
+    whole: Path, target: Path, url: str, tmp_path: Path
+) -> None:
+    path = recipe(tmp_path, target, url)
+    command = Command("eagle", "data", path)
+    assert soon(lambda: len(answered(tmp_path / "eagle/data/replies")) >= 2)
+    command.signal(signal.SIGSTOP)
+    for more in ((), ("--fresh",), ("--ask-again",)):
+        breakeven("eagle", "data", path, *more).refused(2, "another breakeven is at work in")
+    command.signal(signal.SIGCONT)
+    command.end().succeeded()
+    assert made(path) == made(whole)
+
+
 @pytest.mark.parametrize("kept", [("samples.parquet", "vocabulary.json"), ("samples.parquet",), ()])
 @pytest.mark.parametrize("replies", ["whole", "begun", "none"])
 def test_a_kill_between_any_two_files_makes_the_same_bytes(

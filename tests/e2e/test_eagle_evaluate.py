@@ -98,7 +98,8 @@ def test_the_target_accepts_what_was_recorded(recipe: Path) -> None:
     model = AutoModelForCausalLM.from_pretrained(read_.beside(read_.target.model)).float().eval()
     layers = required(read_.stage("states"), "states").found["layers"]
     embedding = model.get_input_embeddings().weight.detach()
-    head = load_head(read_.stage("train") / "best", tuple(layers), embedding, torch.device("cpu"))
+    depth = model.config.num_hidden_layers
+    head = load_head(read_.stage("train") / "best", tuple(layers), depth, embedding, torch.device("cpu"))
     alike = steps = 0
     for reply, _ in zip(replies(recipe), range(STEPPED), strict=False):
         written, accepted = stepped(model, head, layers, reply)

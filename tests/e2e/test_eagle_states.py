@@ -6,7 +6,8 @@ import json
 import os
 import shutil
 import signal
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -112,6 +113,50 @@ def test_a_disk_that_fills_up_in_the_middle_loses_nothing(whole: Path, recipe: P
     assert {name: after[name] for name in shards} == shards
     breakeven("eagle", "states", recipe).succeeded()
     assert kept(recipe) == kept(whole)
+
+
+def test_a_second_one_meanwhile_is_refused_and_disturbs_nothing(whole: Path, recipe: Path) -> None:
+    command = Command("eagle", "states", recipe)
+    assert soon(lambda: listed(recipe) >= 2 or command.process.poll() is not None)
+    command.signal(signal.SIGSTOP)
+    for more in ((), ("--fresh",), ("--recheck",)):
+        breakeven("eagle", "states", recipe, *more).refused(2, "another breakeven is at work in")
+    breakeven("eagle", "data", recipe, "--fresh").refused(2, "another breakeven is at work in")
+    command.signal(signal.SIGCONT)
+    command.end().succeeded()
+    assert kept(recipe) == kept(whole)
+
+
+def test_whole_states_on_a_disk_that_is_read_only_are_told(whole: Path, tmp_path: Path) -> None:
+    recipe = Path(shutil.copytree(whole.parent, tmp_path / "theirs")) / whole.name
+    before = breakeven("eagle", "states", recipe, "--json").succeeded().json()
+    with read_only(recipe.parent):
+        said = breakeven("eagle", "states", recipe, "--json", obeys_modes=True).succeeded().json()
+        refused = breakeven("eagle", "states", recipe, "--recheck", obeys_modes=True)
+        fresh = breakeven("eagle", "states", recipe, "--fresh", obeys_modes=True)
+    assert said == before
+    for done in (refused, fresh):
+        done.refused(3, "cannot write to", "no permission")
+    assert kept(recipe) == kept(whole)
+
+
+def test_states_of_a_recipe_that_is_read_only_are_not_begun(recipe: Path) -> None:
+    with read_only(recipe.parent):
+        breakeven("eagle", "states", recipe, obeys_modes=True).refused(3, "cannot write to", "no permission")
+    assert not folder_of(recipe, "states").exists()
+
+
+@contextmanager
+def read_only(folder: Path) -> Iterator[None]:
+    """All of it."""
+    modes = {path: path.stat().st_mode for path in (folder, *folder.rglob("*"))}
+    for path, mode in modes.items():
+        path.chmod(mode & 0o555)
+    try:
+        yield
+    finally:
+        for path, mode in modes.items():
+            path.chmod(mode)
 
 
 def test_batches_change_nothing_but_rounding(whole: Path, target: Path, tmp_path: Path) -> None:

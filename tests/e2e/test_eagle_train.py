@@ -144,6 +144,19 @@ def test_full_disk_loses_nothing(states: Path, recipe: Path) -> None:
     assert not list(folder_of(recipe).glob("*checkpoint*"))
 
 
+def test_a_second_one_meanwhile_is_refused_and_disturbs_nothing(
+    whole: tuple[Path, Done], recipe: Path
+) -> None:
+    command = Command("eagle", "train", recipe, env=THREADS)
+    assert soon(lambda: done_steps(recipe) >= 3, PATIENCE_S)
+    command.signal(signal.SIGSTOP)
+    for words in (("train",), ("train", "--fresh"), ("states", "--fresh"), ("data", "--fresh")):
+        breakeven("eagle", words[0], recipe, *words[1:]).refused(2, "another breakeven is at work in")
+    command.signal(signal.SIGCONT)
+    command.end(PATIENCE_S).succeeded()
+    assert curve(recipe) == curve(whole[0])
+
+
 def done_steps(recipe: Path) -> int:
     path = folder_of(recipe) / "progress.jsonl"
     return sum(b'"gradient_norm"' in line for line in path.read_bytes().splitlines()) if path.exists() else 0

@@ -57,7 +57,10 @@ def test_llamacpp_has_no_seam(record: Path):
 def test_what_is_wrong_says_what_to_type(record: Path, tmp_path: Path):
     breakeven("guard", "simulate", record).refused(2, "the cost of a step is not known")
     breakeven("guard", "simulate", tmp_path / "none", *OWN).refused(2, "there is no file or folder")
-    breakeven("guard", "simulate", record, *OWN, "--epsilons", "2").refused(2, "type --epsilons 0.01")
-    breakeven("guard", "simulate", record, *OWN, "--epsilon", "1.5").refused(2, "epsilon")
+    type_share = "is no share from 0 to below 1: type  --epsilon 2%"
+    for words in (("simulate", record, *OWN), ("vllm-config",)):
+        for share in ("1.5", "150%", "-1%", "nan", "a lot"):
+            breakeven("guard", *words, "--epsilon", share).refused(2, type_share)
+    breakeven("guard", "simulate", record, *OWN, "--epsilons", "2").refused(2, "type  --epsilons 1%,2%")
     error = breakeven("guard", "simulate", record, "--json")
     assert error.code == 2 and "cost of a step" in json.loads(error.out)["error"]

@@ -19,7 +19,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.guarded_vllm import GUARD, STOCK, Prompt, Served, lacks, mixed_prompts, serving
+from tests.e2e.guarded_vllm import FREE, GUARD, STOCK, Prompt, Served, lacks, mixed_prompts, serving
 from tests.e2e.small_qwen import write_small_qwen
 
 PYTHON = os.environ.get("BREAKEVEN_VLLM_PYTHON", "")
@@ -83,7 +83,7 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     missing = lacks(PYTHON)
     if missing:
         pytest.skip(f"{PYTHON} cannot import the guard ({missing}): install breakeven's dependencies there")
-    return write_small_qwen(tmp_path_factory.mktemp("moe") / "model", moe=True, ff=EXPERT_FF)
+    return write_small_qwen(tmp_path_factory.mktemp("moe") / "model", moe=True, ff=EXPERT_FF, free=FREE)
 
 
 @pytest.fixture(scope="module")
@@ -215,6 +215,7 @@ def drafted_share(steps: Sequence[tuple[int, ...]]) -> float:
 
 SIDES = {"plain": None, "stock": STOCK, "guard": GUARD}
 REPEATS = 3
+FEED_FORWARD = {"dense": 4096, "moe": 256}
 
 
 @pytest.mark.quiet
@@ -222,7 +223,7 @@ REPEATS = 3
 def test_beside_plain_and_stock(kind: str, tmp_path: Path) -> None:
     """Three servers, of which one works at a time: each prompt goes to all, in an order that turns."""
     assert not lacks(PYTHON)
-    model = write_small_qwen(tmp_path / "model", moe=kind == "moe", ff=256 if kind == "moe" else 4096)
+    model = write_small_qwen(tmp_path / "model", moe=kind == "moe", ff=FEED_FORWARD[kind], free=FREE)
     prompts = mixed_prompts(8, 300)
     with ExitStack() as stack:
         servers = {

@@ -31,9 +31,9 @@ def data(
     breakeven eagle data recipe.toml --ask-again --api-key-env VLLM_API_KEY --json
     """
     from breakeven.client.endpoint import ApiKey
+    from breakeven.eagle.at_work import at_work
     from breakeven.eagle.data.make import REPLIES, STAGE, Access, make_data
     from breakeven.eagle.recipe_file import read_recipe
-    from breakeven.eagle.stage import start_over
     from breakeven.report.eagle_data import Shown, data_json, print_data
     from breakeven.report.progress import progress
     from breakeven.trace.disk import META
@@ -41,14 +41,13 @@ def data(
     asked = read_recipe(recipe)
     folder = asked.stage(STAGE)
     access = Access(model, ApiKey.from_env_or_file(api_key_env))
-    if fresh or ask_again:
-        start_over(folder, keep=() if ask_again else (REPLIES,))
     again = _again(recipe, model, api_key_env)
     with (
+        at_work(asked, STAGE),
         keeping(folder / REPLIES / META, again, "answered"),
         progress("data, replies", None, stderr()) as ticker,
     ):
-        made = make_data(asked, access, Shown(ticker))
+        made = make_data(asked, access, Shown(ticker), fresh=fresh, ask_again=ask_again)
     if as_json:
         print_json(data_json(folder, made))
     else:

@@ -33,23 +33,22 @@ def evaluate(recipe: Path, head: Path | None, fresh: bool, as_json: bool) -> Non
     breakeven eagle evaluate recipe.toml --head published-head --fresh
     breakeven eagle evaluate recipe.toml --json
     """
+    from breakeven.eagle.at_work import at_work
     from breakeven.eagle.evaluate import journal
     from breakeven.eagle.evaluate import run as stage
     from breakeven.eagle.evaluate.as_json import evaluation_json
     from breakeven.eagle.recipe_file import read_recipe
-    from breakeven.eagle.stage import start_over
     from breakeven.report.eagle_evaluate import print_evaluation
 
     said = read_recipe(recipe)
-    folder = said.stage(stage.FOLDER)
-    if fresh:
-        start_over(folder)
-    record = folder / journal.FILE
+    record = said.stage(stage.FOLDER) / journal.FILE
+    reads = ("data", "states", *(("train",) if head is None else ()))
     with (
-        options.keeping(record, _again(recipe, head)),
+        at_work(said, stage.FOLDER, *reads),
+        options.keeping(record, _again(recipe, head), done="drafted"),
         progress("held-out replies", None, stderr()) as watch,
     ):
-        made = stage.evaluate(said, watch, head)
+        made = stage.evaluate(said, watch, head, fresh=fresh)
     if as_json:
         options.print_json(evaluation_json(made))
     else:

@@ -12,9 +12,9 @@ from rich.console import Console
 
 from breakeven.cli.options import json_option, print_json
 from breakeven.cli.output import stderr, stdout
+from breakeven.eagle.at_work import at_work
 from breakeven.eagle.recipe import Recipe
 from breakeven.eagle.recipe_file import read_recipe
-from breakeven.eagle.stage import start_over
 from breakeven.engines.dialects import dialect
 from breakeven.engines.speculation import SpeculationConfig
 from breakeven.report.terminal import say
@@ -39,18 +39,18 @@ def export(recipe: Path, fresh: bool, as_json: bool) -> None:
     breakeven eagle export recipe.toml --fresh
     breakeven eagle export recipe.toml --json
     """
-    from breakeven.eagle.export.run import run_export
+    from breakeven.eagle.export.run import READ, STAGE, run_export
 
     asked = read_recipe(recipe)
-    if fresh:
-        start_over(asked.stage("export"))
-    made = run_export(asked, lambda words: say(stderr(), words))
+    with at_work(asked, STAGE, *READ):
+        made = run_export(asked, lambda words: say(stderr(), words), fresh=fresh)
     engines = {name: _engine(asked, name, found) for name, found in made.found["engines"].items()}
     if as_json:
         print_json({"folder": str(asked.stage("export")), "target": made.found["target"], "engines": engines})
         return
     for name, found in engines.items():
         _print(name, found, stdout())
+    say(stdout(), f"Next: breakeven eagle card {shlex.quote(str(recipe))}", wrap=False)
 
 
 def _engine(recipe: Recipe, name: str, found: Mapping[str, Any]) -> dict[str, Any]:

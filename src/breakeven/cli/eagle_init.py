@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from breakeven.errors import UsageError
-from breakeven.trace.files import storage_error
+from breakeven.trace.files import storing, write_bytes_atomically
 
 STARTER = "starter.toml"
 
@@ -30,13 +30,10 @@ def init(out: Path) -> None:
     breakeven eagle init --out heads/monday.toml
     """
     text = (files("breakeven.eagle") / STARTER).read_bytes()
-    try:
-        with out.open("xb") as file:
-            file.write(text)
-    except FileExistsError:
-        raise UsageError(f"{out} exists: type  --out FILE  with another name") from None
-    except OSError as error:
-        raise storage_error(out.parent, error) from error
+    if out.exists() or out.is_symlink():
+        raise UsageError(f"{out} exists: type  --out FILE  with another name")
+    with storing(out.parent, "--out"):
+        write_bytes_atomically(out, text)
     click.echo(
         f"{out}: set model, url and sources in it, then type  breakeven eagle data {shlex.quote(str(out))}"
     )

@@ -14,8 +14,8 @@ from breakeven.cli.cost_options import ChosenCost, choose_cost, cost_options
 from breakeven.cli.drafter_options import Numbers
 from breakeven.cli.drafting_options import drafting_times
 from breakeven.cli.eagle_plan_data import Size, asked_data, machine_of
-from breakeven.cli.forecast import ENGINES, MOST_CONCURRENCY
-from breakeven.cli.forecast_grid import Levels
+from breakeven.cli.forecast import MOST_CONCURRENCY
+from breakeven.cli.forecast_grid import ENGINES, Levels, check_levels
 from breakeven.cli.output import stdout
 from breakeven.errors import UsageError
 
@@ -206,8 +206,7 @@ def _levels(asked: tuple[int, ...] | None, measured: int | None) -> tuple[int, .
     """As asked; else the usual ones, as far as a calibration went."""
     if asked is None:
         return tuple(c for c in CONCURRENCIES if measured is None or c <= measured)
-    if max(asked) > MOST_CONCURRENCY:
-        raise UsageError(f"--concurrency {max(asked)}: type {MOST_CONCURRENCY} at most")
+    check_levels(asked, MOST_CONCURRENCY)
     return asked
 
 

@@ -42,24 +42,25 @@ def states(recipe: Path, fresh: bool, recheck: bool, api_key_env: str | None, as
     breakeven eagle states recipe.toml --fresh
     breakeven eagle states recipe.toml --recheck --json
     """
+    from breakeven.eagle.at_work import at_work
     from breakeven.eagle.recipe_file import read_recipe
-    from breakeven.eagle.stage import start_over
     from breakeven.eagle.states.shards import FILE
 
     asked = read_recipe(recipe)
     folder = asked.stage("states")
     key = ApiKey.from_env_or_file(api_key_env)
-    if fresh:
-        start_over(folder)
-    with keeping(folder / FILE, _again(recipe, api_key_env), "made"):
-        made = _make(asked, key, recheck)
+    with (
+        at_work(asked, "states", "data"),
+        keeping(folder / FILE, _again(recipe, api_key_env), "made"),
+    ):
+        made = _make(asked, key, recheck=recheck, fresh=fresh)
     if as_json:
         print_json({"folder": str(folder), **made.found})
     else:
         _say(recipe, folder, made.found)
 
 
-def _make(asked: Recipe, key: ApiKey | None, recheck: bool) -> Made:
+def _make(asked: Recipe, key: ApiKey | None, **how: bool) -> Made:
     from breakeven.eagle import extras
     from breakeven.report.progress import progress
 
@@ -67,7 +68,7 @@ def _make(asked: Recipe, key: ApiKey | None, recheck: bool) -> Made:
     from breakeven.eagle.states.run import make_states
 
     with progress("states, tokens", None, stderr()) as ticker:
-        return make_states(asked, ticker, key, recheck)
+        return make_states(asked, ticker, key, **how)
 
 
 def _say(recipe: Path, folder: Path, found: Mapping[str, Any]) -> None:
@@ -75,7 +76,7 @@ def _say(recipe: Path, folder: Path, found: Mapping[str, Any]) -> None:
     click.echo(f"{folder}: {count(found['samples'], 'sample')}, {count(found['tokens'], 'token')}")
     click.echo(f"layers {layers} and the last state, {found['hidden']:,} numbers each, in {found['dtype']}")
     click.echo(f"{count(found['shards'], 'shard')}, {size(found['bytes'])}")
-    click.echo(f"next: breakeven eagle train {shlex.quote(str(recipe))}")
+    click.echo(f"Next: breakeven eagle train {shlex.quote(str(recipe))}")
 
 
 def _again(recipe: Path, api_key_env: str | None) -> str:

@@ -14,7 +14,7 @@ from breakeven.cli.output import stderr, stdout
 from breakeven.engines.argv import scalar
 from breakeven.engines.dialect import Dialect
 from breakeven.engines.dialects import NAMES, dialect, dialect_of
-from breakeven.engines.speculation import LEARNED_METHODS, LOOKUP_METHODS, SpeculationConfig
+from breakeven.engines.speculation import METHODS, SpeculationConfig
 from breakeven.errors import UsageError
 from breakeven.report.terminal import say
 from breakeven.report.text import line
@@ -27,7 +27,7 @@ TRUTHS = {"true": True, "false": False}
 
 @click.command()
 @click.argument("engine", required=False)
-@click.option("--method", help=f"{', '.join((*LOOKUP_METHODS, *LEARNED_METHODS))}, or the engine's own name.")
+@click.option("--method", help=f"{', '.join(METHODS)}, or the engine's own name.")
 @click.option("--k", type=click.IntRange(min=1), help="Most tokens of a draft.")
 @click.option("--min-n", type=click.IntRange(min=1), help="Shortest n-gram that is looked up.")
 @click.option("--max-n", type=click.IntRange(min=1), help="Longest n-gram that is looked up.")

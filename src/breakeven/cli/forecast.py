@@ -13,22 +13,29 @@ import click
 
 from breakeven.cli import options
 from breakeven.cli.cost_options import MOST_MS, ChosenCost, choose_cost, cost_options
-from breakeven.cli.drafter_options import Numbers, Ranges
 from breakeven.cli.drafting_options import acceptance_given, drafting_options
-from breakeven.cli.forecast_grid import DEFAULT_ENGINE, MOST_SETTINGS, Levels, check_drafters, grid_of
+from breakeven.cli.forecast_grid import (
+    MOST_SETTINGS,
+    check_drafters,
+    check_levels,
+    engine_unknown,
+    grid_of,
+    grid_options,
+)
 from breakeven.cli.output import stdout
 from breakeven.cli.record import (
     check_page,
     first_token_option,
+    html_option,
     jobs_option,
     open_record,
     refuse,
+    refuse_calibration,
     say_how_fast,
     shown,
     tokenizer_option,
     written,
 )
-from breakeven.errors import UsageError
 
 if TYPE_CHECKING:
     from breakeven.forecast.next_steps import Known
@@ -43,37 +50,20 @@ PAGE = "forecast.html"
 CONCURRENCIES = (1, 2, 4, 8, 16, 32, 64, 128, 256)
 MOST_CONCURRENCY = 1024
 """The work grows with it, and no engine takes more by default."""
-ENGINES = ("vllm", "sglang", "llama.cpp", "tensorrt-llm", "transformers")
 OF_A_RECORD = ("drafter_names", "n_ranges", "tokenizer", "prefill_ms", "jobs")
 
 
 @click.command()
 @click.argument("record", type=click.Path(path_type=Path), required=False)
 @cost_options
-@click.option(
-    "--drafter",
-    "drafter_names",
-    multiple=True,
-    metavar="NAME",
-    help="Of `breakeven drafters`; may be given again [default: those of the record's engine].",
-)
-@click.option("--ks", type=Numbers(), help="Draft lengths [default: some of 1 to 16; of a trained head 1-8].")
-@click.option(
-    "--n-ranges",
-    type=Ranges(),
-    help=f"Shortest and longest n-grams [default: three or more, as {MOST_SETTINGS} settings allow].",
-)
-@click.option(
-    "--concurrency",
-    "concurrencies",
-    type=Levels(),
-    help=(
+@grid_options(
+    drafters="those of the record's engine",
+    ks="some of 1 to 16; of a trained head 1-8",
+    n_ranges=f"three or more, as {MOST_SETTINGS} settings allow",
+    concurrency=(
         "Requests in flight; settings are ranked at the record's own, else at the least [default: "
         f"1,2,4,…,{CONCURRENCIES[-1]}; with --calibration up to the last that it measured]."
     ),
-)
-@click.option(
-    "--engine", type=click.Choice(ENGINES), help="What serves the model [default: as RECORD or FILE say]."
 )
 @drafting_options
 @click.option(
@@ -85,12 +75,7 @@ OF_A_RECORD = ("drafter_names", "n_ranges", "tokenizer", "prefill_ms", "jobs")
 @tokenizer_option
 @first_token_option
 @jobs_option
-@click.option(
-    "--html",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help=f"Write the report as one HTML file [default of a folder: {PAGE} in it].",
-)
+@html_option(PAGE)
 @options.json_option
 def forecast(record: Path | None, **values: Any) -> None:
     """Would speculation pay, at which window, and what must a trained head reach? Nothing is restarted.
@@ -139,7 +124,7 @@ def _of_record(path: Path, values: Mapping[str, Any]) -> Forecast:
     from breakeven.forecast.run import forecast_source
     from breakeven.replay.sources.run import RunSource
 
-    _refuse_calibration(path)
+    refuse_calibration(path, "forecast")
     with redirect_stdout(sys.stderr):  # a drafter of the user's own may print
         source = open_record(path, values["tokenizer"])
         run = source.run if isinstance(source, RunSource) else None
@@ -160,29 +145,9 @@ def _of_record(path: Path, values: Mapping[str, Any]) -> Forecast:
             jobs=values["jobs"],
             phase=shown,
         )
-    unsaid = _engine_unknown(source.origin.engine, values)
+    unsaid = engine_unknown(source.origin.engine, values)
     warnings = (*unsaid, *chosen.warnings, *_meaning(source, run, made), *made.warnings)
     return replace(made, warnings=warnings, next_commands=next_commands(made, _known(path, run)))
-
-
-def _refuse_calibration(path: Path) -> None:
-    from breakeven.cost.calibration import FILE
-
-    if path.name == FILE or ((path / FILE).is_file() and not (path / "run.json").exists()):
-        raise UsageError(
-            f"{path} is a calibration, and not a record of replies: type  breakeven forecast RUN "
-            f"--calibration {path}  with the folder of a `breakeven measure` or `trial`"
-        )
-
-
-def _engine_unknown(engine: str | None, values: Mapping[str, Any]) -> tuple[str, ...]:
-    if engine is not None or values["drafter_names"]:
-        return ()
-    others = ", ".join(name for name in ENGINES if name != DEFAULT_ENGINE)
-    return (
-        f"the record does not say which engine served it: the drafters of {DEFAULT_ENGINE} are tried; of "
-        f"another type --engine ({others})",
-    )
 
 
 def _known(path: Path, run: Run | None) -> Known:
@@ -243,8 +208,7 @@ def _concurrencies(asked: tuple[int, ...] | None, measured: int | None) -> tuple
     if asked is None:
         last = CONCURRENCIES[-1] if measured is None else min(measured, MOST_CONCURRENCY)
         return (*(c for c in CONCURRENCIES if c < last), last)
-    if max(asked) > MOST_CONCURRENCY:
-        raise UsageError(f"--concurrency {max(asked)}: type {MOST_CONCURRENCY} at most")
+    check_levels(asked, MOST_CONCURRENCY)
     return asked
 
 

@@ -1,18 +1,20 @@
-"""Which drafters and settings a forecast tries, and at which concurrencies."""
+"""Which drafters and settings a forecast tries, and at which concurrencies: as options, and as a grid."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from breakeven.cli.drafter_options import Numbers
+from breakeven.cli import options
+from breakeven.cli.drafter_options import Numbers, Ranges
 from breakeven.errors import UsageError
 
 if TYPE_CHECKING:
     from breakeven.replay.grid import Setting
 
+ENGINES = ("vllm", "sglang", "llama.cpp", "tensorrt-llm", "transformers")
 KS = ((1, 2, 3, 4, 5, 6, 8, 10, 12, 16), (1, 2, 3, 5, 8, 12, 16), (2, 4, 8, 16))
 """The default draft lengths: of these the first with which LEAST_RANGES fit."""
 N_RANGES = ((1, 3), (1, 2), (2, 4), (2, 3), (3, 5), (3, 7))
@@ -35,6 +37,49 @@ class Levels(Numbers):
         except UsageError as error:
             words = str(error).partition(": type ")[0]
             raise UsageError(f"--concurrency: {words}: type --concurrency 1,4,16") from None
+
+
+def grid_options(
+    *, drafters: str, ks: str, n_ranges: str, concurrency: str, of: str = ""
+) -> Callable[[options.Command], options.Command]:
+    """What is tried, as options. `drafters`, `ks` and `n_ranges` say what each is by default, `of` which
+    settings they are of; `concurrency` is the whole help of its option."""
+    return options.stack(
+        click.option(
+            "--drafter",
+            "drafter_names",
+            multiple=True,
+            metavar="NAME",
+            help=f"Drafter{of}, of `breakeven drafters`; may be given again [default: {drafters}].",
+        ),
+        click.option("--ks", type=Numbers(), help=f"Draft lengths{of} [default: {ks}]."),
+        click.option(
+            "--n-ranges", type=Ranges(), help=f"Shortest and longest n-grams{of} [default: {n_ranges}]."
+        ),
+        click.option("--concurrency", "concurrencies", type=Levels(), help=concurrency),
+        click.option(
+            "--engine",
+            type=click.Choice(ENGINES),
+            help="What serves the model [default: as RECORD or FILE say].",
+        ),
+    )
+
+
+def check_levels(asked: Sequence[int], most: int) -> None:
+    """Raises UsageError for more requests in flight than that."""
+    if max(asked) > most:
+        raise UsageError(f"--concurrency {max(asked)}: type {most} at most")
+
+
+def engine_unknown(engine: str | None, values: Mapping[str, Any]) -> tuple[str, ...]:
+    """What is said where neither the record nor the user tells whose drafters are to be tried."""
+    if engine is not None or values["drafter_names"]:
+        return ()
+    others = ", ".join(name for name in ENGINES if name != DEFAULT_ENGINE)
+    return (
+        f"the record does not say which engine served it: the drafters of {DEFAULT_ENGINE} are tried; of "
+        f"another type --engine ({others})",
+    )
 
 
 def grid_of(values: Mapping[str, Any], engine: str | None) -> list[Setting]:

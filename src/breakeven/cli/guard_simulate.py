@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import sys
 from collections.abc import Mapping
 from contextlib import redirect_stdout
@@ -14,21 +13,28 @@ import click
 
 from breakeven.cli import options
 from breakeven.cli.cost_options import MOST_MS, ChosenCost, choose_cost, cost_options
-from breakeven.cli.drafter_options import Numbers, Ranges
-from breakeven.cli.forecast import ENGINES
-from breakeven.cli.forecast_grid import DEFAULT_ENGINE, Levels, check_drafters, grid_of
+from breakeven.cli.forecast_grid import (
+    DEFAULT_ENGINE,
+    check_drafters,
+    check_levels,
+    engine_unknown,
+    grid_of,
+    grid_options,
+)
+from breakeven.cli.guard_options import NO_LEDGER, Epsilons, guard_options, settings_given
 from breakeven.cli.output import stdout
 from breakeven.cli.record import (
     check_page,
     first_token_option,
+    html_option,
     jobs_option,
     open_record,
+    refuse_calibration,
     say_how_fast,
     shown,
     tokenizer_option,
     written,
 )
-from breakeven.errors import UsageError
 
 if TYPE_CHECKING:
     from breakeven.cost.drafting import DraftingCost
@@ -42,64 +48,26 @@ PAGE = "guard.html"
 KS = tuple(range(1, 11))
 """Of the fixed settings of vLLM: as far as a guard drafts by default."""
 MOST_CONCURRENCY = 256
-EPSILONS = (0.005, 0.01, 0.02, 0.05, 0.1, math.inf)
-NO_LEDGER = "none"
-
-
-class Epsilons(click.ParamType):  # type: ignore[type-arg]
-    """Shares parted by commas, and `none` for a guard without a ledger. Raises UsageError for another."""
-
-    name = "LIST"
-
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> tuple[float, ...]:
-        return tuple(dict.fromkeys(_epsilon(word.strip()) for word in str(value).split(",")))
-
-
-def _epsilon(word: str) -> float:
-    try:
-        found = math.inf if word == NO_LEDGER else float(word)
-        if word == NO_LEDGER or 0 <= found < 1:
-            return found
-    except ValueError:
-        pass
-    raise UsageError(
-        f"{word[:40]!r} is no share of the plain decode speed: type --epsilons 0.01,0.02,0.05,{NO_LEDGER}"
-    )
+EPSILONS = f"0.5%,1%,2%,5%,10%,{NO_LEDGER}"
 
 
 @click.command()
 @click.argument("record", type=click.Path(path_type=Path))
 @cost_options
-@click.option(
-    "--epsilon",
-    type=options.FiniteRange(0, 1, max_open=True),
-    help="Share of its plain decode speed that a request may lose [default: 0.02].",
-)
+@guard_options
 @click.option(
     "--epsilons",
     type=Epsilons(),
-    help="Others to show the gain of, `none` for no ledger [default: 0.005,0.01,0.02,0.05,0.1,none].",
+    default=EPSILONS,
+    show_default=True,
+    help=f"Others to show the gain of, `{NO_LEDGER}` for no ledger.",
 )
-@click.option("--most-tokens", type=click.IntRange(1, 64), help="Longest draft of the guard [default: 10].")
-@click.option(
-    "--drafter",
-    "drafter_names",
-    multiple=True,
-    metavar="NAME",
-    help="Of the fixed settings: of `breakeven drafters`; may be given again [default: those of the engine].",
-)
-@click.option("--ks", type=Numbers(), help="Draft lengths of the fixed settings [default: 1-10].")
-@click.option("--n-ranges", type=Ranges(), help="Their shortest and longest n-grams [default: seven].")
-@click.option(
-    "--concurrency",
-    "concurrencies",
-    type=Levels(),
-    help="Requests decoded at a time: the guard through its policy, such as 4,8 [default: 1 alone].",
-)
-@click.option(
-    "--engine", type=click.Choice(ENGINES), help="What serves the model [default: as RECORD or FILE say]."
+@grid_options(
+    drafters="those of the engine",
+    ks=f"{KS[0]}-{KS[-1]}, of other engines than {DEFAULT_ENGINE} some of 1 to 16",
+    n_ranges="seven, of other engines three or more",
+    concurrency="Requests decoded at a time: the guard through its policy, such as 4,8 [default: 1 alone].",
+    of=" of the fixed settings",
 )
 @click.option(
     "--drafted-ms",
@@ -110,12 +78,7 @@ def _epsilon(word: str) -> float:
 @tokenizer_option
 @first_token_option
 @jobs_option
-@click.option(
-    "--html",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help=f"Write the report as one HTML file [default of a folder: {PAGE} in it].",
-)
+@html_option(PAGE)
 @options.json_option
 def simulate(record: Path, **values: Any) -> None:
     """What would a guard have gained on recorded outputs, and what did it risk? Nothing is restarted.
@@ -128,7 +91,8 @@ def simulate(record: Path, **values: Any) -> None:
     breakeven guard simulate outputs.jsonl --model qwen3-30b-a3b --hardware h100-sxm --html guard.html
     breakeven guard simulate runs/trial-20260101-120000 --calibration curve --concurrency 4,8 --json
     """
-    check_page(values["html"], [record, values["tokenizer"], values["calibration"], values["routing"]])
+    inputs = [record, values["tokenizer"], values["calibration"], values["routing"]]
+    check_page(values["html"], inputs, PAGE)
     made = _simulated(record, values)
     report = _written(made, record, values["html"])
     if values["as_json"]:
@@ -152,6 +116,7 @@ def _simulated(path: Path, values: Mapping[str, Any]) -> Simulation:
     from breakeven.guard.simulate.run import simulate_source
     from breakeven.replay.sources.run import RunSource
 
+    refuse_calibration(path, "guard simulate")
     with redirect_stdout(sys.stderr):  # a drafter of the user's own may print
         source = open_record(path, values["tokenizer"])
         run = source.run if isinstance(source, RunSource) else None
@@ -164,17 +129,8 @@ def _simulated(path: Path, values: Mapping[str, Any]) -> Simulation:
         made = simulate_source(
             source, terms, first_token=values["first_token"], jobs=values["jobs"], phase=shown
         )
-    warnings = (*_engine_unknown(engine, values), *chosen.warnings, *_meaning(source), *made.warnings)
+    warnings = (*engine_unknown(engine, values), *chosen.warnings, *_meaning(source), *made.warnings)
     return replace(made, warnings=warnings)
-
-
-def _engine_unknown(engine: str | None, values: Mapping[str, Any]) -> tuple[str, ...]:
-    if engine is not None or values["drafter_names"]:
-        return ()
-    return (
-        f"the record does not say which engine served it: fixed settings of {DEFAULT_ENGINE} are tried; of "
-        f"another type --engine ({', '.join(name for name in ENGINES if name != DEFAULT_ENGINE)})",
-    )
 
 
 def _meaning(source: Source) -> tuple[str, ...]:
@@ -186,26 +142,24 @@ def _meaning(source: Source) -> tuple[str, ...]:
 
 
 def _terms(values: Mapping[str, Any], chosen: ChosenCost, engine: str) -> Terms:
-    from breakeven.guard.settings import GuardSettings
     from breakeven.guard.simulate.terms import Terms
 
-    given = {name: values[name] for name in ("epsilon", "most_tokens") if values[name] is not None}
     return Terms(
         chosen.cost,
         chosen.words,
         _drafting(engine, values["drafted_ms"]),
         engine,
         _grid(values, engine),
-        GuardSettings(**given),
-        EPSILONS if values["epsilons"] is None else values["epsilons"],
+        settings_given(values),
+        values["epsilons"],
         _concurrencies(values["concurrencies"]),
     )
 
 
 def _concurrencies(asked: tuple[int, ...] | None) -> tuple[int, ...]:
-    if asked is not None and max(asked) > MOST_CONCURRENCY:
-        raise UsageError(f"--concurrency {max(asked)}: type {MOST_CONCURRENCY} at most")
-    return asked or (1,)
+    levels = asked or (1,)
+    check_levels(levels, MOST_CONCURRENCY)
+    return levels
 
 
 def _drafting(engine: str, drafted_ms: float | None) -> DraftingCost:

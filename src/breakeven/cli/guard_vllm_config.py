@@ -3,33 +3,19 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from breakeven.cli import options
-from breakeven.cli.output import stdout
+from breakeven.cli.guard_options import guard_options, settings_given
+from breakeven.cli.output import stderr, stdout
 from breakeven.errors import UsageError
 
 if TYPE_CHECKING:
     from breakeven.guard.config import GuardConfig
-
-
-class Share(click.ParamType):  # type: ignore[type-arg]
-    """A share, as 0.02 or 2%. Raises UsageError for another."""
-
-    name = "SHARE"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        text = str(value).strip()
-        try:
-            found = float(text.removesuffix("%")) / (100 if text.endswith("%") else 1)
-        except ValueError:
-            found = -1.0
-        if not 0 < found < 1:
-            raise UsageError(f"{text[:40]!r} is no share: type  --epsilon 2%")
-        return found
 
 
 @click.command("vllm-config")
@@ -39,12 +25,7 @@ class Share(click.ParamType):  # type: ignore[type-arg]
     metavar="FILE",
     help="What `breakeven calibrate` measured of this server, plain [default: costs are learned].",
 )
-@click.option(
-    "--epsilon",
-    type=Share(),
-    help="Share of a request's plain decode time that its drafts may cost it [default: 2%].",
-)
-@click.option("--most-tokens", type=click.IntRange(1, 64), help="Longest draft [default: 10].")
+@guard_options
 @click.option(
     "--kill-file",
     type=click.Path(path_type=Path),
@@ -74,8 +55,16 @@ def vllm_config(**values: Any) -> None:
     from breakeven.engines.speculation import SpeculationConfig
     from breakeven.engines.vllm import Vllm
     from breakeven.guard.config import CONFIG
+    from breakeven.report.terminal import say
+    from breakeven.report.text import line
 
     config = _config(values)
+    if config.kill_file is not None and Path(config.kill_file).exists():
+        say(
+            stderr(),
+            f"! {line(config.kill_file, 1000)} exists: nothing is drafted until it is removed",
+            "yellow",
+        )
     flags = Vllm().flags(SpeculationConfig("guard", config.settings.most_tokens))
     environment = {CONFIG: config.to_json()}
     if values["as_json"]:
@@ -85,18 +74,28 @@ def vllm_config(**values: Any) -> None:
     stdout().print(Text("\n".join((*lines, shlex.join(flags)))), soft_wrap=True)
 
 
-def _config(values: dict[str, Any]) -> GuardConfig:
+def _config(values: Mapping[str, Any]) -> GuardConfig:
     from breakeven.guard.config import GuardConfig
-    from breakeven.guard.settings import GuardSettings
 
-    given = {name: values[name] for name in ("epsilon", "most_tokens") if values[name] is not None}
+    kill_file, state_file = (_file(values, name) for name in ("kill_file", "state_file"))
+    if kill_file is not None and kill_file == state_file:
+        raise UsageError(f"--kill-file and --state-file are both {kill_file}: name another for one of them")
     return GuardConfig(
-        GuardSettings(**given),
+        settings_given(values),
         calibration=_calibration(values["calibration"]),
-        kill_file=_whole(values["kill_file"]),
-        state_file=_whole(values["state_file"]),
+        kill_file=kill_file,
+        state_file=state_file,
         metrics_port=values["metrics_port"],
     )
+
+
+def _file(values: Mapping[str, Any], name: str) -> str | None:
+    """As the server is told it. Raises UsageError for a folder."""
+    path: Path | None = values[name]
+    if path is not None and path.is_dir():
+        option = f"--{name.replace('_', '-')}"
+        raise UsageError(f"{option} {path} is a folder: type  {option} {path / 'guard'}")
+    return _whole(path)
 
 
 def _calibration(path: Path | None) -> str | None:

@@ -11,7 +11,7 @@ import click
 from breakeven.cli import options
 from breakeven.cli.engine import setting_given
 from breakeven.cli.record import refuse
-from breakeven.engines.speculation import LEARNED_METHODS, LOOKUP_METHODS, SpeculationConfig
+from breakeven.engines.speculation import METHODS, SpeculationConfig
 from breakeven.errors import UsageError
 from breakeven.servers.lifecycle import START_LIMIT_S
 from breakeven.trial.plan_file import PlanFile, read_plan_file
@@ -61,7 +61,7 @@ live_options = options.stack(
     click.option(
         "--method",
         multiple=True,
-        help=f"{', '.join((*LOOKUP_METHODS, *LEARNED_METHODS))}, or the engine's own; may be given again.",
+        help=f"{', '.join(METHODS)}, or the engine's own; may be given again.",
     ),
     click.option("--k", type=click.IntRange(min=1), multiple=True, help="Most tokens of a draft."),
     click.option("--min-n", type=click.IntRange(min=1), multiple=True, help="Shortest n-gram looked up."),

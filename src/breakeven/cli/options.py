@@ -46,6 +46,31 @@ class FiniteRange(click.FloatRange):
         return number
 
 
+class ShareBelowOne(click.ParamType):  # type: ignore[type-arg]
+    """A share from 0 to below 1, as `share_below_one` reads it. Raises UsageError for another."""
+
+    name = "SHARE"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        try:
+            return share_below_one(str(value))
+        except ValueError as error:
+            option = f"{param.opts[0]} " if param else ""
+            raise UsageError(f"{error}: type  {option}2%  or  {option}0.02") from None
+
+
+def share_below_one(text: str) -> float:
+    """0.02 and 2% are the same. Raises ValueError for what is no share from 0 to below 1."""
+    word = text.strip()
+    try:
+        share = float(f"{word[:-1].rstrip()}e-2" if word.endswith("%") else word)
+    except ValueError:
+        share = math.nan
+    if not 0 <= share < 1:
+        raise ValueError(f"{word[:40]!r} is no share from 0 to below 1")
+    return share
+
+
 class EngineVersion(click.ParamType):  # type: ignore[type-arg]
     """A version with its numbers, such as 0.32.0: `latest` says nothing. Raises UsageError for another."""
 

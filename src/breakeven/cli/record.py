@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from breakeven.cli.options import Command
 from breakeven.cli.output import stderr
 from breakeven.errors import StorageError, UsageError
 from breakeven.report.progress import progress
@@ -34,6 +35,16 @@ first_token_option = click.option(
 jobs_option = click.option("--jobs", type=click.IntRange(min=1), help="Cores to use [default: all].")
 
 
+def html_option(page: str) -> Callable[[Command], Command]:
+    """`page` is written into a folder of a record without being asked for."""
+    return click.option(
+        "--html",
+        type=click.Path(path_type=Path),
+        metavar="FILE",
+        help=f"Write the report as one HTML file [default of a folder: {page} in it].",
+    )
+
+
 def refuse(values: Mapping[str, Any], options: Sequence[str], message: str) -> None:
     """Raises UsageError for the first of the options that was given; `{}` in the message is its name."""
     for name in options:
@@ -52,6 +63,17 @@ def open_record(path: Path, tokenizer: Path | None) -> Source:
     from breakeven.replay.sources import open_source
 
     return open_source(path, tokenizer)
+
+
+def refuse_calibration(path: Path, verb: str) -> None:
+    """Raises UsageError where it is a calibration that should be a record; `verb` takes both."""
+    from breakeven.cost.calibration import FILE
+
+    if path.name == FILE or ((path / FILE).is_file() and not (path / "run.json").exists()):
+        raise UsageError(
+            f"{path} is a calibration, and not a record of replies: type  breakeven {verb} RUN "
+            f"--calibration {path}  with the folder of a `breakeven measure` or `trial`"
+        )
 
 
 def say_how_fast(drafters: Sequence[str], simulates: bool = False) -> None:
@@ -76,12 +98,12 @@ def shown(what: str, total: int | None) -> Iterator[Callable[[int], None]]:
         yield lambda done: ticker.advance(done)
 
 
-def check_page(page: Path | None, inputs: Sequence[Path | None]) -> None:
+def check_page(page: Path | None, inputs: Sequence[Path | None], example: str | None = None) -> None:
     """Raises UsageError for an --html that cannot be written, before any work is done for it."""
     if page is not None:
         from breakeven.report.replay_target import PAGE, check_target
 
-        example = f"{click.get_current_context().command.name}{PAGE}"
+        example = example or f"{click.get_current_context().command.name}{PAGE}"
         check_target(page, [path for path in inputs if path is not None], example)
 
 

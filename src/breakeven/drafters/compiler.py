@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable
 from functools import cache
 from hashlib import blake2b
@@ -22,6 +23,8 @@ PLAIN: dict[str, Any] = {"nogil": True}
 """A kernel gives up the interpreter lock."""
 LEAN: dict[str, Any] = {"nogil": True, "_nrt": False}
 """For loops that make no array: without numba's runtime no references are counted, most of their time."""
+KERNELS = re.compile(rb"^@(kernel|lean_kernel|inlined)\b", re.MULTILINE)
+"""Where a module has one."""
 
 
 def compiles_first() -> bool:
@@ -78,8 +81,7 @@ def _cache_folder(given: str) -> Path | None:
     Inside NUMBA_CACHE_DIR, if that is given; None where nothing can be written.
     """
     digest = blake2b(digest_size=8)
-    sources = (*Path(__file__).parent.glob("*.py"), Path(__file__).parents[1] / "replay" / "_walk.py")
-    for source in sorted(sources):
+    for source in kernel_sources():
         digest.update(source.read_bytes())
     folder = Path(given or platformdirs.user_cache_path("breakeven") / "kernels") / digest.hexdigest()
     try:
@@ -87,3 +89,13 @@ def _cache_folder(given: str) -> Path | None:
     except OSError:
         return None
     return folder if os.access(folder, os.W_OK) else None
+
+
+def kernel_sources() -> list[Path]:
+    """The modules of this package that have kernels; and, for constants of theirs, all beside this one."""
+    here = Path(__file__).parent
+    return [
+        source
+        for source in sorted(here.parent.rglob("*.py"))
+        if source.parent == here or KERNELS.search(source.read_bytes())
+    ]

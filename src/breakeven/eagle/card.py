@@ -21,7 +21,7 @@ from breakeven.eagle.recipe import Recipe
 from breakeven.eagle.stage import Made, read_made, required
 from breakeven.engines.dialects import dialect
 from breakeven.engines.speculation import SpeculationConfig
-from breakeven.errors import RunFormatError
+from breakeven.errors import RunFormatError, UsageError
 from breakeven.trace.files import storing, write_bytes_atomically
 from breakeven.units import share, size
 
@@ -46,6 +46,7 @@ def write_cards(recipe: Recipe) -> list[Path]:
     """A card in each exported folder. Raises UsageError before there is one, RunFormatError, StorageError."""
     exported = required(recipe.stage("export"), "export")
     made = {name: found for name, folder in STAGES.items() if (found := read_made(recipe.stage(folder)))}
+    _refuse_other_head(recipe, exported, made.get("train"))
     evaluation = _evaluation(recipe) if _is_of(made) else None
     written = []
     for engine in exported.found["engines"]:
@@ -55,6 +56,16 @@ def write_cards(recipe: Recipe) -> list[Path]:
             write_bytes_atomically(path, text)
         written.append(path)
     return written
+
+
+def _refuse_other_head(recipe: Recipe, exported: Made, train: Made | None) -> None:
+    """Raises UsageError where the head was trained anew since: the card would tell of another."""
+    name = f"train/{TRAINED}"
+    if train is not None and exported.inputs.get(name) != train.outputs.get(TRAINED):
+        raise UsageError(
+            f"{recipe.stage('export')} holds another head than {recipe.stage('train')}, which was trained "
+            "since: type  breakeven eagle export RECIPE --fresh"
+        )
 
 
 def card(recipe: Recipe, engine: str, made: Mapping[str, Made], evaluation: Mapping[str, Any] | None) -> str:
@@ -121,7 +132,7 @@ def _told(values: Mapping[str, Any]) -> str:
     return "; ".join(
         f"{name} {_value(value)}"
         for name, value in values.items()
-        if name not in LEFT_OUT and value is not None
+        if name not in LEFT_OUT and value is not None and value != {}
     )
 
 

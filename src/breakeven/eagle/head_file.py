@@ -20,14 +20,16 @@ OLD_LAYER = "midlayer."
 """As EAGLE and SpecForge call the layer."""
 
 
-def load_head(folder: Path, layers: tuple[int, ...], embedding: Tensor, device: torch.device) -> Head:
-    """`layers` as read_shape takes them; `embedding` is the target's, (vocabulary, hidden), for heads without
-    their own.
+def load_head(
+    folder: Path, layers: tuple[int, ...], depth: int, embedding: Tensor, device: torch.device
+) -> Head:
+    """`layers` and `depth` as read_shape takes them; `embedding` is the target's, (vocabulary, hidden), for
+    heads without their own.
 
     Raises UsageError for a folder without a head, or a head that does not fit its own configuration, these
     layers, or a target with this embedding.
     """
-    shape = read_shape(folder, layers)
+    shape = read_shape(folder, layers, depth)
     _refuse_target(folder, shape, embedding)
     tensors = _tensors(weights_of(folder), shape)
     weights = {

@@ -9,15 +9,13 @@ from typing import Any
 
 import orjson
 
-from breakeven.eagle.layers import written_as
-from breakeven.eagle.shape import HeadShape, shape_of
+from breakeven.eagle.layers import engine_layers, read_from
+from breakeven.eagle.shape import LAYER_IDS, OF_LAYER, HeadShape, shape_of
 from breakeven.errors import UsageError
 
 CONFIGS = ("head.json", "config.json")
 WEIGHTS = ("head.safetensors", "model.safetensors")
 """Of a head in training, and of an export."""
-OF_LAYER = "transformer_layer_config"
-"""Where the trainer's library keeps the decoder layer; engines have it beside everything else."""
 NEEDED = "name the folder of an EAGLE-3 head"
 
 
@@ -31,21 +29,47 @@ def weights_of(folder: Path) -> Path:
     return _first(folder, WEIGHTS)
 
 
-def read_shape(folder: Path, layers: tuple[int, ...]) -> HeadShape:
-    """`layers` are those whose inputs the head will be given, as vLLM counts.
+def names_layers(folder: Path) -> bool:
+    """Whether its configuration says which layers' states the head reads. Raises UsageError for no head."""
+    shape, _ = _said(config_of(folder))
+    return bool(shape.layers)
 
-    Raises UsageError for a folder without a head, a head of another architecture, or one that reads others.
+
+def read_shape(folder: Path, layers: tuple[int, ...], depth: int) -> HeadShape:
+    """`layers` are those whose inputs the head will be given, as vLLM counts, of a target with `depth`.
+
+    A head that names none reads what engines choose by themselves then. Raises UsageError for a folder
+    without a head, a head of another architecture, or one that reads others.
     """
     path = config_of(folder)
-    said = _read(path)
-    shape = shape_of(said if OF_LAYER in said else _as_trainer(said, path))
-    known = [list(layers), written_as(layers, "sglang"), []]
-    if list(shape.layers) not in known:
+    shape, flat = _said(path)
+    chosen = engine_layers(depth)
+    if not shape.layers and layers != chosen:
+        raise UsageError(
+            f"{path} has no {LAYER_IDS}: engines give such a head layers {list(chosen)}, and the states are "
+            f'of {list(layers)}; write  "{LAYER_IDS}": {list(layers)}  there if it was trained on these, '
+            "else make states of those"
+        )
+    if shape.layers and layers not in _meant(shape.layers, flat, chosen):
         raise UsageError(
             f"{path}: the head reads layers {list(shape.layers)}, and the states are of {list(layers)}: make "
             "states of its layers, or evaluate a head that was trained on these"
         )
     return replace(shape, layers=layers)
+
+
+def _said(path: Path) -> tuple[HeadShape, bool]:
+    """The shape, with the layers' ids as they stand there; and whether the configuration is a flat one."""
+    said = _read(path)
+    flat = OF_LAYER not in said
+    return shape_of(_as_trainer(said, path) if flat else said), flat
+
+
+def _meant(ids: tuple[int, ...], flat: bool, chosen: tuple[int, ...]) -> Sequence[tuple[int, ...]]:
+    """Layers that these ids can be, as vLLM counts. Flat configurations come in two conventions: if by one
+    of them the ids are those that engines choose, it is that one."""
+    possible = (ids, read_from(ids, "sglang")) if flat else (ids,)
+    return (chosen,) if chosen in possible else possible
 
 
 def _first(folder: Path, names: Sequence[str]) -> Path:

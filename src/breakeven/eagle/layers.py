@@ -16,8 +16,14 @@ SHIFT: Mapping[Convention, int] = {"vllm": 0, "speculators": 0, "sglang": -1, "s
 is."""
 
 
+def engine_layers(layers: int) -> tuple[int, ...]:
+    """Layers whose inputs vLLM 0.32 and SGLang read for a head that names none: 2, n // 2, n − 3, as the code
+    of EAGLE-3 has it; three different ones from a target of LEAST_LAYERS on."""
+    return FIRST, layers // 2, layers - BEFORE_LAST
+
+
 def default_layers(layers: int) -> tuple[int, ...]:
-    """Layers whose inputs are read: 2, n // 2, n − 3 (EAGLE-3, as its code and vLLM's have it).
+    """The same, for a recipe that names none.
 
     Raises UsageError for a target with too few layers for three of them.
     """
@@ -27,7 +33,7 @@ def default_layers(layers: int) -> tuple[int, ...]:
             "has: a recipe names others, such as  layers = [1, 2, 3]  under [states], each from 1 to the "
             "number of layers"
         )
-    return FIRST, layers // 2, layers - BEFORE_LAST
+    return engine_layers(layers)
 
 
 def check_layers(chosen: Sequence[int], layers: int) -> tuple[int, ...]:
@@ -47,3 +53,8 @@ def check_layers(chosen: Sequence[int], layers: int) -> tuple[int, ...]:
 def written_as(layers: Sequence[int], convention: Convention) -> list[int]:
     """The same hidden states as that tool's configuration names them."""
     return [layer + SHIFT[convention] for layer in layers]
+
+
+def read_from(ids: Sequence[int], convention: Convention) -> tuple[int, ...]:
+    """What `written_as` wrote: the layers whose inputs are read, as vLLM counts."""
+    return tuple(one - SHIFT[convention] for one in ids)

@@ -14,6 +14,9 @@ from typing import Any, Literal
 
 from breakeven.errors import UsageError
 
+OF_LAYER = "transformer_layer_config"
+"""Where the trainer's library keeps the decoder layer; engines have it beside everything else."""
+LAYER_IDS = "eagle_aux_hidden_state_layer_ids"
 NEEDED = ("hidden_size", "intermediate_size", "num_attention_heads", "vocab_size", "rms_norm_eps")
 DECODERS = ("llama", "qwen3")
 """Layers that vLLM and the trainer's library have in a head; Qwen3's has norms on queries and keys."""
@@ -66,7 +69,7 @@ def shape_of(config: Mapping[str, Any]) -> HeadShape:
 
     Raises UsageError for a head of another kind, naming the field.
     """
-    layer = config.get("transformer_layer_config")
+    layer = config.get(OF_LAYER)
     if config.get("speculators_model_type") != "eagle3" or not isinstance(layer, Mapping):
         raise UsageError("this is no EAGLE-3 head: its configuration has no speculators_model_type = eagle3")
     for name in NEEDED:
@@ -82,7 +85,7 @@ def shape_of(config: Mapping[str, Any]) -> HeadShape:
         head_dim=layer.get("head_dim") or layer["hidden_size"] // layer["num_attention_heads"],
         vocabulary=layer["vocab_size"],
         draft_vocabulary=config.get("draft_vocab_size") or layer["vocab_size"],
-        layers=tuple(config.get("eagle_aux_hidden_state_layer_ids") or ()),
+        layers=tuple(config.get(LAYER_IDS) or ()),
         rms_norm_eps=layer["rms_norm_eps"],
         max_positions=layer.get("max_position_embeddings") or 0,
         rope=rope_of(layer),
@@ -99,9 +102,9 @@ def library_config(shape: HeadShape) -> dict[str, Any]:
         "architectures": ["Eagle3Speculator"],
         "speculators_model_type": "eagle3",
         "draft_vocab_size": shape.draft_vocabulary,
-        "eagle_aux_hidden_state_layer_ids": list(shape.layers),
+        LAYER_IDS: list(shape.layers),
         **{name: getattr(shape, name) for name in NORMS},
-        "transformer_layer_config": {
+        OF_LAYER: {
             "model_type": shape.decoder,
             **layer_sizes(shape),
             "rope_parameters": dict(shape.rope),

@@ -100,11 +100,18 @@ class Stage:
             before, now = begun[part], self._asked[part]
             for key in [*now, *(key for key in before if key not in now)]:
                 if before.get(key) != now.get(key):
+                    began = _began(part, key, before.get(key), now.get(key))
                     raise UsageError(
-                        f"{self.folder} was begun with {key} = {before.get(key)!r}, not {now.get(key)!r}: "
-                        f"put that back, name another folder in the recipe, or type  --fresh  to make "
-                        f"{self.name} anew"
+                        f"{self.folder} was begun {began}: put that back, name another folder in the recipe, "
+                        f"or type  --fresh  to make {self.name} anew"
                     )
+
+
+def _began(part: str, key: str, before: Any, now: Any) -> str:
+    """How it was, in words; a checksum says nobody anything."""
+    if part == "settings":
+        return f"with {key} = {before!r}, not {now!r}"
+    return f"without {key}" if before is None else f"with another {key}"
 
 
 def read_made(folder: Path) -> Made | None:
@@ -136,8 +143,8 @@ def required(folder: Path, stage: str, made_from: Mapping[str, Path] = NOTHING) 
     for name, path in made_from.items():
         if not path.is_file() or made.inputs.get(name) != checksum(path):
             raise UsageError(
-                f"{path} is not the one that {folder} was made from: type  breakeven eagle {stage} RECIPE "
-                "--fresh"
+                f"{path} is not the one that {folder} was made from: put that back, or type  breakeven "
+                f"eagle {stage} RECIPE --fresh"
             )
     return made
 

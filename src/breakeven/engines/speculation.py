@@ -13,6 +13,8 @@ LOOKUP_METHODS = ("ngram", "suffix")
 LEARNED_METHODS = ("eagle3", "eagle", "mtp", "draft-model", "medusa")
 GUARD_METHODS = ("guard", "guard-off")
 """Our own drafter, and the same that never drafts: where an engine loads drafters by their class."""
+METHODS = (*LOOKUP_METHODS, *LEARNED_METHODS, *GUARD_METHODS)
+"""All names of ours, of which each engine has some; it may have others of its own."""
 MOST_K = 1000
 """Tokens of a draft, or of an n-gram: nothing longer is believed."""
 
@@ -22,7 +24,7 @@ class SpeculationConfig:
     """One way to speculate. Raises UsageError for one that cannot be."""
 
     method: str
-    """`ngram`, `suffix`, one of LEARNED_METHODS, or an engine's own name for another."""
+    """One of METHODS, or an engine's own name for another."""
     k: int | None = None
     """Most tokens of a draft; None is the engine's default."""
     min_n: int | None = None

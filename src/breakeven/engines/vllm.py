@@ -24,6 +24,8 @@ from breakeven.engines.speculation import SpeculationConfig
 
 MODULES = ("vllm.entrypoints.openai.api_server",)
 COMMANDS = ("vllm.entrypoints.cli.main",)
+SYNCHRONOUS = ("ngram", "suffix", "custom_class", *vllm_flags.GUARDS)
+"""Methods with which vLLM schedules a step only once the one before it is done (`vllm/config/vllm.py`)."""
 
 
 class Vllm(Dialect):
@@ -71,6 +73,7 @@ class Vllm(Dialect):
         return after_program(argv, ("vllm",), ("serve",))
 
     def flags(self, config: SpeculationConfig, version: str | None = None) -> tuple[str, ...]:
+        vllm_flags.check_guard(config, self.names.settings)
         self.check_names(config, version)
         return vllm_flags.written(config, version)
 
@@ -115,6 +118,11 @@ class Vllm(Dialect):
                 "the guard runs inside vLLM: its Python needs breakeven, so type there  "
                 "pip install 'breakeven[replay]'"
             )
+            if config.method == "guard" and (config.k or 0) > vllm_flags.GUARD_TOKENS:
+                found.append(
+                    f"the guard drafts {vllm_flags.GUARD_TOKENS} tokens at most, whatever --k says, unless "
+                    "most_tokens of BREAKEVEN_GUARD_CONFIG in the server's environment is more"
+                )
         if config.method == "suffix":
             found.append("suffix learns across requests: a repeated prompt is not a repeat")
             found.append(
@@ -130,14 +138,20 @@ class Vllm(Dialect):
 
     def _scheduling_warnings(self, config: SpeculationConfig, argv: Sequence[str]) -> list[str]:
         found = []
-        if config.method in ("ngram", "suffix"):
+        if config.method in SYNCHRONOUS and self._is_given(argv, "--async-scheduling"):
+            found.append(
+                f"vLLM does not start with --async-scheduling beside {config.method}: take it out of the "
+                "server's command line before the baseline is measured"
+            )
+        elif config.method in SYNCHRONOUS:
             found.append(
                 f"vLLM turns asynchronous scheduling off with {config.method}: where the baseline has it, "
                 "a loss may come from that, not from the drafts"
             )
         requests, tokens = self._last(argv, "--max-num-seqs"), self._last(argv, "--max-num-batched-tokens")
-        if config.k and requests and tokens and requests.isdecimal() and tokens.isdecimal():
-            verified = int(requests) * (config.k + 1)
+        k = vllm_flags.GUARD_TOKENS if config.method == "guard" and config.k is None else config.k
+        if k and requests and tokens and requests.isdecimal() and tokens.isdecimal():
+            verified = int(requests) * (k + 1)
             if verified > int(tokens):
                 found.append(
                     f"a step verifies up to {verified} tokens for --max-num-seqs {requests}, more than "
@@ -153,6 +167,9 @@ class Vllm(Dialect):
 
     def _last(self, argv: Sequence[str], name: str) -> str | None:
         return last_value(argv, self.start(argv) or 0, name)
+
+    def _is_given(self, argv: Sequence[str], name: str) -> bool:
+        return name in (word.replace("_", "-") for word in argv[self.start(argv) or 0 :])
 
     def _found(self, argv: Sequence[str]) -> list[Given]:
         return given(argv, self.start(argv) or 0, vllm_flags.takes)

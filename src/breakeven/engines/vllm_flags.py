@@ -66,6 +66,8 @@ GUARDS = {
 """Drafters of our own, which vLLM loads by their class."""
 GUARD_TOKENS = 10
 """Their longest draft where k is not given, as `breakeven guard vllm-config` has it."""
+MOST_GUARD_TOKENS = 64
+"""That may be asked of them."""
 _DIGITS = re.compile(r"\d+$")
 
 
@@ -194,9 +196,25 @@ def _guard_of(method: str, draft: str | None) -> str | None:
     return next(found, None) if method == "custom_class" else None
 
 
+def check_guard(config: SpeculationConfig, known: Sequence[str]) -> None:
+    """Raises UsageError for a setting of one of GUARDS that is none of vLLM's `known`: its own have no place
+    on the command line."""
+    own = [name for name in config.options if name.replace("-", "_") not in known]
+    if config.method in GUARDS and own:
+        raise UsageError(
+            f"--set {own[0]}: vLLM takes no setting of the guard on its command line: leave out --set, type  "
+            "breakeven guard vllm-config --help, and put the variable that it prints into the server's "
+            "environment"
+        )
+
+
 def _custom(config: SpeculationConfig) -> SpeculationConfig:
     """One of GUARDS as vLLM takes it. Raises UsageError for what it has not."""
     config.refuse("vLLM", "min_n", "max_n", "draft")
+    if (config.k or 0) > MOST_GUARD_TOKENS:
+        raise UsageError(
+            f"{config.method} has drafts of {MOST_GUARD_TOKENS} tokens at most: type --k {MOST_GUARD_TOKENS}"
+        )
     return replace(config, method="custom_class", k=config.k or GUARD_TOKENS, draft=GUARDS[config.method])
 
 

@@ -17,26 +17,36 @@ MOST_OF_ALL = 0.5
 
 def doubts(requests: Requests, concurrencies: Sequence[int]) -> list[str]:
     """Each a sentence."""
-    said = []
-    if requests.degenerate:
-        said.append(
-            f"{count(requests.degenerate, 'output')} of {len(requests.output_tokens)} end in a loop: they "
-            "inflate acceptance, and say nothing of real text"
-        )
+    said = loops(requests)
     if alone := _alone(requests):
         said.append(
             f"{alone} one request: an interval of a single request holds the error of the cost alone, and "
             "not how others would differ"
         )
+    return [*said, *drained(requests, concurrencies)]
+
+
+def loops(requests: Requests) -> list[str]:
+    """Of outputs that repeat themselves to their end."""
+    if not requests.degenerate:
+        return []
+    return [
+        f"{count(requests.degenerate, 'output')} of {len(requests.output_tokens)} end in a loop: they "
+        "inflate acceptance, and say nothing of real text"
+    ]
+
+
+def drained(requests: Requests, concurrencies: Sequence[int]) -> list[str]:
+    """Of a record too short for the concurrencies, which are in order."""
     steps = requests.emitted_tokens
     ruled = next((c for c in concurrencies if steps.max() * c > MOST_OF_ALL * steps.sum()), None)
-    if ruled is not None and len(steps) > 1:
-        said.append(
-            f"from concurrency {ruled} on, the longest output ({count(int(steps.max()), 'token')}) is "
-            "decoded for over half of the time that the record takes: throughput there is that of a batch "
-            "that drains; a record with more requests would tell more"
-        )
-    return said
+    if ruled is None or len(steps) == 1:
+        return []
+    return [
+        f"from concurrency {ruled} on, the longest output ({count(int(steps.max()), 'token')}) is "
+        "decoded for over half of the time that the record takes: throughput there is that of a batch "
+        "that drains; a record with more requests would tell more"
+    ]
 
 
 def _alone(requests: Requests) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any, Literal, get_args, get_type_hints
 
@@ -38,9 +38,11 @@ class GuardConfig:
     kill_file: str | None = None
     """While this file exists nothing is drafted."""
     state_file: str | None = None
-    """Where the shared counts are kept, so that a restart begins with them."""
+    """Where the shared counts are kept, so that a restart begins with them. Further engines of data
+    parallelism have `.1`, `.2`, … behind it."""
     metrics_port: int | None = None
-    """Where Prometheus finds the counters; without one they are not served."""
+    """Where Prometheus finds the counters; without one they are not served. Further engines take the next
+    ports."""
     metrics_host: str = "127.0.0.1"
     any_version: bool = False
     """Whether to start with a vLLM that the guard was not tried with."""
@@ -48,6 +50,14 @@ class GuardConfig:
     def __post_init__(self) -> None:
         if self.metrics_port is not None and not 0 < self.metrics_port <= MOST_PORT:
             raise UsageError(f"metrics_port {self.metrics_port}: give 1 to {MOST_PORT}")
+
+    def of_engine(self, engine: int) -> GuardConfig:
+        """For one of several engines, which may share a machine: each has a port and a file of its own."""
+        if engine == 0:
+            return self
+        port = None if self.metrics_port is None else self.metrics_port + engine
+        file = None if self.state_file is None else f"{self.state_file}.{engine}"
+        return replace(self, metrics_port=port, state_file=file)
 
     def to_json(self) -> str:
         """In one line, without what is as if it were left out."""

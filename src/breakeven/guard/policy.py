@@ -21,6 +21,7 @@ nothing is spent on trials, and the counts do not depend on what was decided.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -29,6 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from breakeven.guard import _kernels as kernels
+from breakeven.guard.charge import Charge
 from breakeven.guard.reasons import Reason
 from breakeven.guard.settings import GuardSettings
 from breakeven.guard.survival import Survival
@@ -56,7 +58,7 @@ the five step costs of benchmarks/guard.py. None of them matters much: see docs/
 
 
 class StepTimes(Protocol):
-    """What a policy asks of a cost: LiveCost learns it, CurveTimes knows it."""
+    """What a policy asks of a cost: LiveCost learns it, KnownTimes has it."""
 
     def seconds(self, most: int, sequences: int) -> Floats | None:
         """Seconds of a step of n = 0 … `most` tokens that decodes so many sequences, shape (most + 1,).
@@ -122,6 +124,9 @@ class Policy:
         self._free = list(range(ROOM))
         self._totals = new_totals()
         self._saved = 0.0
+        self._charge = Charge()
+        self._decided: tuple[int, float] | None = None
+        """Of the last step, if it drafted: its requests, and the seconds of a plain one."""
 
     def begin(self) -> RequestState:
         """A request begins."""
@@ -162,12 +167,16 @@ class Policy:
         )
         if drafted == 0 < bearable and (probe := self._times.probe(c, bearable)) > 0:
             self._probe(min(probe, bearable), slots, found, seconds, ks, reasons)
+        self._decided = (c, float(seconds[c])) if ks.any() else None
         return Decision(ks, tuple([REASONS[reason] for reason in reasons.tolist()]))
 
-    def observe(self, states: Sequence[RequestState], emitted: Sequence[Int32s]) -> None:
+    def observe(
+        self, states: Sequence[RequestState], emitted: Sequence[Int32s], took_s: float | None = None
+    ) -> None:
         """The tokens that requests of the step just decided got by it: accepted drafts and one more.
 
-        A request that is left out keeps its account as it was.
+        A request that is left out keeps its account as it was. `took_s`: seconds of the step; None where it
+        was not timed, or other work was in it, and what was believed of it is charged.
         """
         slots, came = np.empty(len(states), np.int64), np.empty((2, len(states)), np.int64)
         for i, state in enumerate(states):
@@ -175,9 +184,15 @@ class Policy:
             came[0, i] = len(emitted[i])
             came[1, i] = agreed_tokens(state.draft, emitted[i])
             state.draft = []
+        self._recharge(slots, took_s)
         self._saved += kernels.credit_batch(
             self._rows, slots, self.survival.counts, self._knobs, came, self._totals
         )
+
+    def rest(self, reason: Reason, requests: int) -> None:
+        """Count a step of so many requests for which nothing is decided, and why."""
+        self._totals[kernels.DECISIONS] += requests
+        self._totals[kernels.REASONS + reason] += requests
 
     def saved(self, state: RequestState) -> float:
         """Plain steps that the request has saved so far; below 0: lost."""
@@ -196,6 +211,14 @@ class Policy:
             return UNKNOWN
         seconds = self._times.seconds(max(min(c + drafted, MOST_TOKENS), c), c)
         return UNKNOWN if seconds is None else seconds
+
+    def _recharge(self, slots: Int64s, took_s: float | None) -> None:
+        """Charge the step that was decided with the time that it took, if it was run as decided."""
+        decided, self._decided = self._decided, None
+        if decided is None or took_s is None or not 0 < took_s < math.inf or decided[0] != len(slots):
+            return
+        believed = float(self._rows[slots[0], kernels.COST])
+        self._rows[slots, kernels.COST] = self._charge.of(believed, took_s / decided[1])
 
     def _probe(
         self, tokens: int, slots: Int64s, found: Int64s, seconds: Floats, ks: Int32s, reasons: Int64s

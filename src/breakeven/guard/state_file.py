@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import atexit
 import threading
 from collections.abc import Callable
+from multiprocessing.util import Finalize
 from pathlib import Path
 
 from breakeven.trace.files import write_bytes_atomically
@@ -25,21 +25,30 @@ class StateFile:
         clock: Callable[[], float],
         failed: Callable[[str], None],
     ) -> None:
-        """`state` makes the file's content, and `failed` is told why it cannot be written."""
+        """`state` makes the file's content, and `failed` is told why it cannot be written.
+
+        The end is that of multiprocessing, as vLLM's engine is a child of its server: one that was forked
+        does not come to the functions of atexit.
+        """
         self._file, self._state, self._clock, self._failed = file, state, clock, failed
-        self._due = clock() + EVERY_S
+        self._begun_at = clock()
         self._writer: threading.Thread | None = None
         self._told = False
-        atexit.register(self.write)
+        self._at_end = Finalize(None, self.write, exitpriority=0)
 
     def step(self) -> None:
         """To be called often: writes if it is due. The state is made at once, in the caller's thread."""
         now = self._clock()
-        if now < self._due or (self._writer is not None and self._writer.is_alive()):
+        if abs(now - self._begun_at) < EVERY_S or (self._writer is not None and self._writer.is_alive()):
             return
-        self._due = now + EVERY_S
-        self._writer = threading.Thread(target=self._write, args=(self._state(),), daemon=True)
-        self._writer.start()
+        self._begun_at = now
+        writer = threading.Thread(target=self._write, args=(self._state(),), daemon=True)
+        try:
+            writer.start()
+        except RuntimeError as error:  # the system has no thread to spare
+            self._tell(error)
+        else:
+            self._writer = writer
 
     def write(self) -> None:
         """Now."""
@@ -49,12 +58,15 @@ class StateFile:
 
     def close(self) -> None:
         """It is not to be written when the process ends."""
-        atexit.unregister(self.write)
+        self._at_end.cancel()
 
     def _write(self, content: bytes) -> None:
         try:
             write_bytes_atomically(self._file, content)
-        except OSError as error:
-            if not self._told:
-                self._told = True
-                self._failed(f"{self._file} cannot be written ({error.strerror or error})")
+        except (OSError, ValueError, RuntimeError) as error:
+            self._tell(error)
+
+    def _tell(self, error: Exception) -> None:
+        if not self._told:
+            self._told = True
+            self._failed(f"{self._file} cannot be written ({getattr(error, 'strerror', None) or error})")

@@ -14,6 +14,7 @@ import logging
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -22,12 +23,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from breakeven.errors import UsageError
-from breakeven.guard.config import CONFIG, GuardConfig, config_of
+from breakeven.guard.config import CONFIG, MODE, GuardConfig, config_of
 from breakeven.guard.kill_switch import KillSwitch
 from breakeven.guard.metrics import GuardMetrics, serve_metrics
+from breakeven.guard.reasons import Reason
 from breakeven.guard.state_file import StateFile
 from breakeven.guard.survival import Survival
-from breakeven.guard.vllm_server import check_version, curve_of, limits_of, offset_of
+from breakeven.guard.vllm_server import check_batches, check_version, curve_of, engine_of, limits_of
 from breakeven.guard.vllm_steps import GuardedSteps
 from breakeven.guard.warm_up import warm_up
 
@@ -35,6 +37,10 @@ LOG = logging.getLogger("vllm.breakeven.guard")
 """Under vLLM's own logger, whose handler and level it takes."""
 NOTES_EVERY = 1000
 """Steps between two looks at whether there is something to say."""
+OFF = (
+    f"it is off, and drafts nothing; to turn it on, start with {MODE}=on and the model "
+    "breakeven.guard.vllm.GuardedNgram"
+)
 
 
 class GuardedNgram:
@@ -52,16 +58,21 @@ class GuardedNgram:
         config = config_of(os.environ if environment is None else environment)
         version = _installed() if version is None else version
         check_version(version, config.any_version)
-        self._rests = config.mode == "off" or vllm_config.parallel_config.rank % _width(vllm_config) != 0
+        first = vllm_config.parallel_config.rank % _width(vllm_config) == 0
+        self._rests = config.mode == "off" or not first
         if self._rests:
+            if first:
+                _warn(OFF)
             return
+        check_batches(vllm_config)
+        config = config.of_engine(engine_of(vllm_config))
         self._calls = 0
         self._said: set[str] = set()
         self._switch = KillSwitch(Path(config.kill_file) if config.kill_file else None, clock)
-        self._killed = False
+        self._killed = self._failed = False
         self._steps = _steps(config, vllm_config, version, clock)
         self._file = self._state_file(config, clock)
-        self._serve(config, offset_of(vllm_config))
+        self._serve(config)
         LOG.info("breakeven guard: %s", _described(config))
 
     def propose(
@@ -83,8 +94,7 @@ class GuardedNgram:
         try:
             return self._proposed(sampled_token_ids, num_tokens_no_spec, token_ids_cpu) or nothing
         except Exception:
-            self._rests = True
-            LOG.exception("breakeven guard failed: nothing is drafted from here on, and the server goes on")
+            self._fail()
             return nothing
 
     def load_model(self, *_: Any, **__: Any) -> None:
@@ -93,13 +103,14 @@ class GuardedNgram:
     @property
     def is_on(self) -> bool:
         """Whether it may draft."""
-        return not (self._rests or self._killed)
+        return not (self._rests or self._failed or self._killed)
 
     def _proposed(
         self, sampled: Sequence[Sequence[int]], counts: NDArray[np.int32], ids: NDArray[np.int32]
     ) -> list[list[int]] | None:
-        self._turn(self._switch.thrown())
-        if self._killed:
+        why = self._resting()
+        if why is not None:
+            self._steps.policy.rest(why, len(sampled))
             return None
         drafts = self._steps.step(sampled, counts, ids)
         self._calls += 1
@@ -109,12 +120,27 @@ class GuardedNgram:
             self._file.step()
         return drafts
 
+    def _resting(self) -> Reason | None:
+        """Why nothing is decided, if so."""
+        if self._failed:
+            return Reason.FAILED
+        self._turn(self._switch.thrown())
+        return Reason.KILLED if self._killed else None
+
     def _turn(self, killed: bool) -> None:
         if killed == self._killed:
             return
         self._killed = killed
         self._steps.forget()
         LOG.warning("breakeven guard: %s by its kill file", "turned off" if killed else "turned on again")
+
+    def _fail(self) -> None:
+        """It says so once, and rests from here on."""
+        if not self._failed:
+            self._failed = True
+            LOG.exception("breakeven guard failed: nothing is drafted from here on, and the server goes on")
+            with suppress(Exception):
+                self._steps.forget()
 
     def _say(self) -> None:
         for note in self._steps.cost.notes():
@@ -129,13 +155,12 @@ class GuardedNgram:
         survival = self._steps.policy.survival
         return StateFile(Path(config.state_file), survival.to_json, clock, _warn)
 
-    def _serve(self, config: GuardConfig, offset: int) -> None:
-        """Each data-parallel rank has a port of its own, as they may share a machine."""
+    def _serve(self, config: GuardConfig) -> None:
         if config.metrics_port is None:
             return
         try:
-            port = config.metrics_port + offset
-            serve_metrics(GuardMetrics(self._steps, lambda: self.is_on), config.metrics_host, port)
+            metrics = GuardMetrics(self._steps, lambda: self.is_on)
+            serve_metrics(metrics, config.metrics_host, config.metrics_port)
         except UsageError as error:
             _warn(str(error))
 
@@ -151,12 +176,13 @@ def _steps(config: GuardConfig, vllm_config: Any, version: str, clock: Callable[
 
 def _survival(config: GuardConfig) -> Survival | None:
     """What a server before this one learned; a file that cannot be used is told, and begun anew."""
-    if config.state_file is None or not Path(config.state_file).exists():
+    if config.state_file is None:
         return None
+    file = Path(config.state_file)
     try:
-        return Survival.from_json(Path(config.state_file).read_bytes())
+        return Survival.from_json(file.read_bytes()) if file.is_file() else None
     except (OSError, ValueError, UsageError) as error:
-        _warn(f"{config.state_file} cannot be used, and is begun anew ({error})")
+        _warn(f"{file} cannot be used, and is begun anew ({error})")
         return None
 
 

@@ -7,6 +7,10 @@ which of the two states goes on with which of them makes no difference.
 
 One that is absent from a call has ended, was preempted, or was not scheduled: vLLM does not say which. It is
 parked: its index is dropped, and a digest of its tokens kept, with which a preempted one comes back.
+
+One that has the tokens of a known one and more may be that one, after steps without a call, or the next turn
+of its conversation. It gets the index, and an account of its own: what the turn before it saved is not lost
+on it, and a request whose account begins again can lose no larger share of its time than before.
 """
 
 from __future__ import annotations
@@ -25,9 +29,9 @@ from breakeven.guard.policy import RequestState
 
 MOST_PARKED = 256
 """Requests; the one parked first is forgotten."""
-MOST_UNSEEN = 512
-"""Tokens that a request may have got since the last call. vLLM calls no drafter while any request of the
-batch is within a draft of the end of max_model_len."""
+MOST_NEW = 512
+"""Tokens that a context may have more than a known one whose index it gets. vLLM calls no drafter while any
+request of the batch is within a draft of the end of max_model_len."""
 TAIL, SPREAD = 32, 32
 """Tokens compared of a request in its own row: the last ones, and some from all over it."""
 
@@ -40,12 +44,21 @@ class Row:
 
     index: LongestMatch
     state: RequestState
-    given: int = 0
-    """Tokens of the draft that it was given in the last call."""
+    draft: tuple[int, ...] = ()
+    """What it was given in the last call."""
     continued: bool = False
-    """Whether this call's step verified just that draft."""
+    """Whether this call's step is the one after the last call's."""
+    cut: bool = False
+    """Whether that step verified less than the draft, as far as can be seen."""
+    cuts: bool = False
+    """Whether one of its drafts was cut."""
     emitted: int = 0
     """Tokens that this call's step gave it."""
+
+    @property
+    def given(self) -> int:
+        """Tokens of the draft."""
+        return len(self.draft)
 
     @property
     def last(self) -> Int32s:
@@ -60,7 +73,8 @@ class Batch:
     rows: tuple[Row | None, ...]
     """None for a prompt that is not computed to its end."""
     prefill: bool
-    """Whether more than the last call's drafts was computed since: prompts, or steps that no call was for."""
+    """Whether something else than the last call's drafts was computed since: prompts, less of a draft, or
+    steps that no call was for."""
 
 
 class Rows:
@@ -87,22 +101,23 @@ class Rows:
         `sampled` has the tokens that the step gave each row, `counts`, shape (rows,), its tokens with these,
         and `ids`, shape (rows, max_model_len), the tokens.
         """
-        ends = [int(count) for count in counts[: len(sampled)]]
+        emitted = [len(new) for new in sampled]
+        begins = [int(count) - new for count, new in zip(counts, emitted, strict=False)]
         found = [
-            self._in_place(row, ends[row] - len(new), ids) if new else None for row, new in enumerate(sampled)
+            self._in_place(row, begin, ids) if new else None
+            for row, (begin, new) in enumerate(zip(begins, emitted, strict=True))
         ]
         left = self._left(found)
-        missing = [row for row, new in enumerate(sampled) if new and found[row] is None]
-        for row in missing:
-            context = ids[row, : ends[row] - len(sampled[row])]
-            found[row] = _take_out(left, context) or self._come_back(context) or self._new(ends[row])
+        for row, new in enumerate(emitted):
+            if new and found[row] is None:
+                found[row] = self._elsewhere(left, ids[row, : begins[row]])
         for one in left:
             self._park(one)
         self._rows = tuple(found)
         for row, request in enumerate(found):
             if request is not None:
-                _go_on(request, ids[row], ends[row], len(sampled[row]))
-        whole = all(request is not None and request.continued for request in found)
+                _go_on(request, ids[row], begins[row], emitted[row])
+        whole = all(request is not None and request.continued and not request.cut for request in found)
         return Batch(self._rows, not whole)
 
     def forget(self) -> None:
@@ -132,17 +147,30 @@ class Rows:
         stay = {id(row) for row in found}
         return [row for row in self._rows if row is not None and id(row) not in stay]
 
+    def _elsewhere(self, left: list[Row], context: Int32s) -> Row:
+        """The request with this context: from another row, where it is taken out of `left`, or a new one."""
+        return (
+            _moved(left, context)
+            or self._come_back(context)
+            or self._longer(left, context)
+            or Row(LongestMatch(*self._lengths, len(context)), self._begin())
+        )
+
     def _come_back(self, context: Int32s) -> Row | None:
         if not any(tokens == len(context) for tokens, _ in self._parked):
             return None
         state = self._parked.pop(_key(context), None)
-        return None if state is None else self._row(state, len(context))
+        return None if state is None else Row(LongestMatch(*self._lengths, len(context)), state)
 
-    def _new(self, tokens: int) -> Row:
-        return self._row(self._begin(), tokens)
-
-    def _row(self, state: RequestState, tokens: int) -> Row:
-        return Row(LongestMatch(*self._lengths, tokens), state)
+    def _longer(self, left: list[Row], context: Int32s) -> Row | None:
+        """The one with most of the context's begin, with a new account."""
+        near = [row for row in left if 0 < len(context) - len(row.index) <= MOST_NEW]
+        for row in sorted(near, key=lambda row: len(row.index), reverse=True):
+            if np.array_equal(context[: len(row.index)], row.index.tokens):
+                left.remove(row)
+                self._end(row.state)
+                return Row(row.index, self._begin())
+        return None
 
     def _park(self, row: Row) -> None:
         key = _key(row.index.tokens)
@@ -155,20 +183,30 @@ class Rows:
             self._end(oldest)
 
 
-def _take_out(left: list[Row], context: Int32s) -> Row | None:
-    """The row whose request has just this context, or the longest with the beginning of it."""
-    near = [row for row in left if 0 <= len(context) - len(row.index) <= MOST_UNSEEN]
-    for row in sorted(near, key=lambda row: len(row.index), reverse=True):
-        if np.array_equal(context[: len(row.index)], row.index.tokens):
+def _moved(left: list[Row], context: Int32s) -> Row | None:
+    for row in left:
+        if np.array_equal(row.index.tokens, context):
             left.remove(row)
-            row.continued = len(row.index) == len(context)
+            row.continued = True
             return row
     return None
 
 
-def _go_on(row: Row, ids: Int32s, end: int, emitted: int) -> None:
-    """Learn what a request got since the last call; ids has its tokens, shape (max_model_len,)."""
-    row.index.append(ids[len(row.index) : end])
+def _go_on(row: Row, ids: Int32s, begin: int, emitted: int) -> None:
+    """Learn what a request got since the last call; ids has its tokens, shape (max_model_len,).
+
+    vLLM drops of a draft what a grammar does not allow, and what no more fits into a step, and tells nobody.
+    But it writes what it verifies to where the step's tokens will be, from `begin` on, and what is rejected
+    stays behind them (gpu_input_batch.py, update_req_spec_token_ids). Nor does a step end before its draft
+    with tokens that are all the draft's. Where neither shows, a request whose drafts were cut before is not
+    trusted.
+    """
+    seen = tuple(ids[begin : begin + row.given].tolist())
+    if seen[emitted:] != row.draft[emitted:] or (seen == row.draft and emitted <= row.given):
+        row.cut = row.cuts = True
+    else:
+        row.cut = row.cuts and row.given == emitted
+    row.index.append(ids[len(row.index) : begin + emitted])
     row.emitted = emitted
 
 

@@ -30,18 +30,30 @@ def check_version(version: str, any_version: bool) -> None:
     )
 
 
+def check_batches(vllm_config: Any) -> None:
+    """Raises UsageError where vLLM has several batches in turn: each call would be of other requests."""
+    stages = int(vllm_config.parallel_config.pipeline_parallel_size)
+    if stages > 1:
+        raise UsageError(
+            f"breakeven's guard follows one batch, and with pipeline_parallel_size {stages} vLLM has as many "
+            "in turn: leave out --speculative-config, or --pipeline-parallel-size"
+        )
+
+
 def limits_of(vllm_config: Any) -> Limits:
     """Of a VllmConfig."""
+    scheduler = vllm_config.scheduler_config
     return Limits(
         int(vllm_config.speculative_config.num_speculative_tokens),
         int(vllm_config.model_config.max_model_len),
-        int(vllm_config.scheduler_config.max_num_batched_tokens),
+        int(scheduler.max_num_scheduled_tokens or scheduler.max_num_batched_tokens),
     )
 
 
-def offset_of(vllm_config: Any) -> int:
-    """Of the ports of this engine from those of the first, with data parallelism."""
-    return int(vllm_config.parallel_config.data_parallel_rank)
+def engine_of(vllm_config: Any) -> int:
+    """Which of the engines of data parallelism this is, from 0 on; data_parallel_rank is 0 in each of them
+    unless the model has experts."""
+    return int(vllm_config.parallel_config.data_parallel_index)
 
 
 def curve_of(path: Path, vllm_config: Any, version: str) -> Curve:

@@ -17,7 +17,7 @@ from breakeven.guard.live_cost import LiveCost
 from breakeven.guard.policy import Policy
 from breakeven.guard.settings import GuardSettings
 from breakeven.guard.survival import Survival
-from breakeven.guard.vllm_rows import Batch, Row, Rows
+from breakeven.guard.vllm_rows import Row, Rows
 
 Floats = NDArray[np.float64]
 Int32s = NDArray[np.int32]
@@ -33,7 +33,8 @@ class Limits:
     most_tokens: int
     """Of a draft: num_speculative_tokens."""
     max_model_len: int
-    max_num_batched_tokens: int
+    most_in_step: int
+    """Tokens that a step is scheduled at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,8 +70,8 @@ class GuardedSteps:
         curve: Curve | None = None,
         shadow: bool = False,
     ) -> None:
-        """`clock` gives seconds, and never goes back. `curve` is what steps are believed to take, and
-        `survival` what is known of drafts; None for nothing. With `shadow` nothing is drafted."""
+        """`clock` gives seconds. `curve` is what steps are believed to take, and `survival` what is known of
+        drafts; None for nothing. With `shadow` nothing is drafted."""
         self.cost = LiveCost(curve)
         self.policy = Policy(settings, NoCost() if shadow else self.cost, survival)
         self.learned: Learned | None = None
@@ -84,11 +85,14 @@ class GuardedSteps:
     ) -> list[list[int]]:
         """The drafts for each row of the batch; arguments as Rows.take has them."""
         now = self._clock()
-        batch = self._rows.take(sampled, counts, ids)
-        self._tell(batch, now)
+        took_s = None if self._last is None else now - self._last
         self._last = now
+        batch = self._rows.take(sampled, counts, ids)
         there = [row for row in batch.rows if row is not None]
-        self._observe([row for row in there if row.continued])
+        if took_s is not None and there:
+            self._tell(there, took_s, batch.prefill)
+        self._observe([row for row in there if row.continued], None if batch.prefill else took_s)
+        self._copy_learned(now, len(there))
         drafts = self._drafts(there)
         given = iter(drafts)
         return [[] if row is None else next(given) for row in batch.rows]
@@ -98,28 +102,25 @@ class GuardedSteps:
         self._rows.forget()
         self._last = None
 
-    def _tell(self, batch: Batch, now: float) -> None:
-        rows = [row for row in batch.rows if row is not None]
-        if self._last is None or not rows:
-            return
+    def _tell(self, rows: list[Row], took_s: float, prefill: bool) -> None:
         tokens = len(rows) + sum(row.given for row in rows)
-        self.cost.tell(tokens, len(rows), now - self._last, prefill=batch.prefill)
-        if now - self._learned_at >= LEARNED_EVERY_S:
-            self._learned_at = now
-            self._copy_learned(len(rows))
+        self.cost.tell(tokens, len(rows), took_s, prefill=prefill)
 
-    def _copy_learned(self, sequences: int) -> None:
+    def _copy_learned(self, now: float, sequences: int) -> None:
+        if sequences == 0 or abs(now - self._learned_at) < LEARNED_EVERY_S:
+            return
+        self._learned_at = now
         seconds = self.cost.seconds(sequences + self._most(), sequences)
         self.learned = None if seconds is None else Learned(sequences, seconds.copy())
 
-    def _observe(self, rows: list[Row]) -> None:
+    def _observe(self, rows: list[Row], took_s: float | None) -> None:
         if rows:
-            self.policy.observe([row.state for row in rows], [row.last for row in rows])
+            self.policy.observe([row.state for row in rows], [row.last for row in rows], took_s)
 
     def _drafts(self, rows: list[Row]) -> list[list[int]]:
         if not rows:
             return []
-        share = max(self._limits.max_num_batched_tokens // len(rows) - 1, 0)
+        share = max(self._limits.most_in_step // len(rows) - 1, 0)
         most = min(self._most(), share)
         found = [row.index.match(min(most, self._room(row))) for row in rows]
         decision = self.policy.decide(
@@ -128,10 +129,10 @@ class GuardedSteps:
             [match.draft for match in found],
             np.array([match.period for match in found], np.int32),
         )
-        given = decision.ks.tolist()
-        for row, k in zip(rows, given, strict=True):
-            row.given = k
-        return [match.draft[:k].tolist() for match, k in zip(found, given, strict=True)]
+        drafts = [match.draft[:k].tolist() for match, k in zip(found, decision.ks.tolist(), strict=True)]
+        for row, draft in zip(rows, drafts, strict=True):
+            row.draft = tuple(draft)
+        return drafts
 
     def _most(self) -> int:
         return min(self._settings.most_tokens, self._limits.most_tokens)

@@ -169,7 +169,7 @@ def memory(plan: Plan) -> Section:
         Table(headers, tuple(_memory(one) for one in plan.memory)),
         (
             "Of each device, in training, one sample at a time without recomputation; frozen are the "
-            "target's embedding and output head.",
+            "target's embedding and, of its output head, the rows of the draft vocabulary.",
         ),
     )
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from breakeven.eagle.plan.memory import usable_bytes
+from breakeven.eagle.plan.reasons import is_of
 from breakeven.eagle.plan.records import Outcome, Plan
 from breakeven.eagle.plan.runs import TrainingRun
 from breakeven.interval import Interval
@@ -69,19 +70,18 @@ def devices_of(run: TrainingRun) -> str:
 
 def published_at(plan: Plan, k: int) -> str:
     """Lengths of this target's own heads if there are any, else of all: `2.30 to 3.34`."""
-    lengths = [one.acceptance_length for one in plan.published if one.k == k and _counts(plan, one.model)]
+    shown = [one for one in plan.published if one.k == k and (not _own(plan) or is_of(one, plan.asked.model))]
+    lengths = [one.acceptance_length for one in shown]
     return between(min(lengths), max(lengths)) if lengths else ABSENT
 
 
 def whose_lengths(plan: Plan) -> str:
-    """` of other models`, where this target has none of its own."""
-    own = plan.reached is not None and plan.reached.own
-    return f" for {line(plan.asked.model)} itself" if own else " for other models"
+    """` for other models`, where this target has none of its own."""
+    return f" for {line(plan.asked.model)} itself" if _own(plan) else " for other models"
 
 
-def _counts(plan: Plan, model: str) -> bool:
-    own = plan.reached is not None and plan.reached.own
-    return not own or model.partition(" ")[0] == plan.asked.model
+def _own(plan: Plan) -> bool:
+    return plan.reached is not None and plan.reached.own
 
 
 def fitting(plan: Plan) -> str:

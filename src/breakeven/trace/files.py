@@ -24,7 +24,7 @@ _ADVICE = {
 
 
 def storage_error(folder: Path, error: OSError, option: str | None = None) -> StorageError:
-    """A StorageError that names the folder and says what to do: with which option, if one names the folder."""
+    """A StorageError that names the folder and what to do; `option` is the one that names another folder."""
     advice = _ADVICE.get(error.errno or 0, f"{error.strerror or error}: {ELSEWHERE}")
     if option and advice.endswith(ELSEWHERE):
         advice += f" with {option}"

@@ -10,6 +10,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from breakeven.cli.eagle_evaluate import evaluate
+from breakeven.eagle.at_work import at_work
+from breakeven.eagle.recipe_file import read_recipe
 from breakeven.errors import UsageError
 
 RECIPE = '[target]\nmodel = "target"\n[data]\nsources = ["none"]\n'
@@ -30,7 +32,7 @@ def test_stages_that_are_not_there_are_asked_for(tmp_path: Path):
     (tmp_path / "recipe.toml").write_text(RECIPE)
     with pytest.raises(UsageError, match="breakeven eagle train RECIPE  first"):
         ran(tmp_path / "recipe.toml")
-    assert not (tmp_path / "eagle").exists()
+    assert not (tmp_path / "eagle" / "evaluation").exists()
 
 
 @pytest.mark.eagle
@@ -77,7 +79,7 @@ def test_what_goes_on_after_an_interruption_names_the_same_head(
     Path("eagle/evaluation").mkdir(parents=True)
     Path("eagle/evaluation/replies.jsonl").touch()
 
-    def interrupted(*_: object) -> None:
+    def interrupted(*_: object, **__: object) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr("breakeven.eagle.evaluate.run.evaluate", interrupted)
@@ -86,4 +88,12 @@ def test_what_goes_on_after_an_interruption_names_the_same_head(
         evaluate.main(words, standalone_mode=False)
     cause = failure.value.__cause__
     assert cause is not None
-    assert cause.__notes__ == [f"what was measured is saved: type  {command}"]
+    assert cause.__notes__ == [f"what was drafted is saved: type  {command}"]
+
+
+@pytest.mark.parametrize("held", ["evaluation", "states", "train"])
+def test_two_at_once_are_refused(held: str, tmp_path: Path):
+    recipe = tmp_path / "recipe.toml"
+    recipe.write_text(RECIPE)
+    with at_work(read_recipe(recipe), held), pytest.raises(UsageError, match="another breakeven is at work"):
+        ran(recipe)

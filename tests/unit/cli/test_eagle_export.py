@@ -61,7 +61,9 @@ def test_the_output_ends_with_what_to_type(trained: Path):
     folder = trained.parent.resolve() / "eagle" / "export"
     trial = "breakeven trial --server systemd:UNIT --method eagle3 --draft"
     assert f"{trial} {folder / 'vllm'} --k 3" in done.stdout
-    assert f"--speculative-draft-model-path {folder / 'sglang'}" in done.stdout.splitlines()[-1]
+    *_, flags, last = done.stdout.splitlines()
+    assert f"--speculative-draft-model-path {folder / 'sglang'}" in flags
+    assert last == f"Next: breakeven eagle card {trained}"
     assert "read again: all 16 tensors fit" in done.stdout
     assert "Traceback" not in done.output
 

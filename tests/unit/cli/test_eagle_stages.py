@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
+import errno
+import os
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import click
 import pytest
 
+from breakeven.cli import eagle
+from breakeven.cli.eagle_card import card
 from breakeven.cli.eagle_data import data
+from breakeven.cli.eagle_export import export
 from breakeven.cli.eagle_init import init
 from breakeven.cli.eagle_states import states
 from breakeven.cli.eagle_train import train
-from breakeven.errors import UsageError
+from breakeven.eagle.at_work import at_work
+from breakeven.eagle.recipe_file import read_recipe
+from breakeven.errors import StorageError, UsageError
 
 RECIPE = '[target]\nmodel = "target"\n[data]\nsources = ["none"]\n'
+FILES = ("begun.json", "x")
 STAGES = {
     "data": (data, "breakeven.eagle.data.make.make_data", "replies/run.json"),
     "states": (states, "breakeven.cli.eagle_states._make", "shards.jsonl"),
@@ -81,3 +90,59 @@ def test_init_says_what_to_type_and_writes_over_nothing(
     with pytest.raises(UsageError, match="exists: type  --out FILE"):
         init.main(["--out", str(recipe)], standalone_mode=False)
     assert recipe.read_text() == RECIPE
+
+
+@pytest.mark.parametrize(
+    ("command", "held"),
+    [
+        (data, "data"),
+        (states, "states"),
+        (states, "data"),
+        (train, "train"),
+        (train, "states"),
+        (export, "export"),
+        (export, "train"),
+        (card, "export"),
+    ],
+)
+def test_two_at_once_are_refused(
+    command: click.Command, held: str, recipe: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with at_work(read_recipe(recipe), held), pytest.raises(UsageError, match="another breakeven is at work"):
+        command.main([str(recipe)], standalone_mode=False)
+
+
+@pytest.mark.parametrize("command", [data, states, train, export])
+def test_fresh_removes_nothing_before_all_else_is_right(command: click.Command, recipe: Path) -> None:
+    """Here the target's folder is missing, and no stage is whole."""
+    made = [Path("eagle") / name / file for name in ("data", "states", "train", "export") for file in FILES]
+    for path in made:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text('{"settings": {}, "inputs": {}, "began": 1.0}')
+    with pytest.raises(UsageError):
+        command.main([str(recipe), "--fresh"], standalone_mode=False)
+    assert all(path.exists() for path in made)
+
+
+def test_init_on_a_full_disk_leaves_nothing_in_the_way(recipe: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(_descriptor: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(StorageError, match="the disk is full"):
+        init.main(["--out", "other.toml"], standalone_mode=False)
+    monkeypatch.undo()
+    monkeypatch.chdir(recipe.parent)
+    assert not Path("other.toml").exists()
+
+
+def test_run_does_every_stage_in_turn_and_nothing_anew(recipe: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    done: list[tuple[str | None, dict[str, Any]]] = []
+    for stage in eagle.STAGES:
+        noted = partial(lambda name, **given: done.append((name, given)), stage.name)
+        monkeypatch.setattr(stage, "callback", noted)
+    eagle.run.main([str(recipe)], standalone_mode=False)
+    assert [name for name, _ in done] == ["data", "states", "train", "evaluate", "export", "card"]
+    for _, given in done:
+        assert given.pop("recipe") == recipe
+        assert not any(given.values())

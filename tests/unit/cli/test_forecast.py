@@ -9,22 +9,22 @@ import pytest
 
 from breakeven.cli.forecast import (
     CONCURRENCIES,
-    ENGINES,
     MOST_CONCURRENCY,
     _concurrencies,
-    _engine_unknown,
     _known,
-    _refuse_calibration,
 )
 from breakeven.cli.forecast_grid import (
+    ENGINES,
     KS,
     LEAST_RANGES,
     MOST_SETTINGS,
     Levels,
     check_drafters,
     drafters_of,
+    engine_unknown,
     grid_of,
 )
+from breakeven.cli.record import refuse_calibration
 from breakeven.cost.calibration import FILE
 from breakeven.errors import UsageError
 from breakeven.forecast.next_steps import Known
@@ -69,16 +69,16 @@ def test_a_calibration_is_no_record(tmp_path: Path):
     (tmp_path / FILE).write_text("{}")
     for path in (tmp_path, tmp_path / FILE):
         with pytest.raises(UsageError, match=f"type  breakeven forecast RUN --calibration {path}"):
-            _refuse_calibration(path)
+            refuse_calibration(path, "forecast")
     (tmp_path / "run.json").write_text("{}")
-    _refuse_calibration(tmp_path)
+    refuse_calibration(tmp_path, "forecast")
 
 
 def test_whose_drafters_are_tried_is_said_where_nothing_tells():
-    (said,) = _engine_unknown(None, NOTHING)
+    (said,) = engine_unknown(None, NOTHING)
     assert "the drafters of vllm are tried" in said and "--engine (sglang, llama.cpp" in said
-    assert _engine_unknown("sglang", NOTHING) == ()
-    assert _engine_unknown(None, {**NOTHING, "drafter_names": ("sglang-ngram",)}) == ()
+    assert engine_unknown("sglang", NOTHING) == ()
+    assert engine_unknown(None, {**NOTHING, "drafter_names": ("sglang-ngram",)}) == ()
 
 
 def test_what_a_record_knows_for_the_next_command(tmp_path: Path):

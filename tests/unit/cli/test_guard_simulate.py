@@ -3,36 +3,30 @@
 from __future__ import annotations
 
 import json
-import math
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
 from click.testing import CliRunner
 
+from breakeven.cli.forecast import forecast
 from breakeven.cli.guard_simulate import (
     EPSILONS,
     KS,
     MOST_CONCURRENCY,
-    Epsilons,
+    PAGE,
     _concurrencies,
     _drafting,
-    _engine_unknown,
     _grid,
     simulate,
 )
+from breakeven.cost.calibration import FILE
 from breakeven.errors import UsageError
 from tests.unit.guard.simulate.texts import write_record
 
 NOTHING: dict[str, Any] = {"drafter_names": (), "ks": None, "n_ranges": None}
 OWN = ("--model", "qwen3-30b-a3b", "--hardware", "h100-sxm")
-
-
-def test_epsilons_are_shares_or_none():
-    assert Epsilons().convert("0.01, 0.05,none,0.01", None, None) == (0.01, 0.05, math.inf)
-    for word in ("1", "-0.1", "inf", "nan", "2 %", "", "0.01;0.02"):
-        with pytest.raises(UsageError, match=r"type --epsilons 0\.01,0\.02"):
-            Epsilons().convert(word, None, None)
 
 
 def test_the_fixed_settings_of_vllm_are_every_window_with_every_n_range():
@@ -61,12 +55,6 @@ def test_concurrencies():
         _concurrencies((MOST_CONCURRENCY + 1,))
 
 
-def test_whose_settings_are_tried_is_said_where_nothing_tells():
-    (said,) = _engine_unknown(None, NOTHING)
-    assert "fixed settings of vllm are tried" in said and "--engine (sglang, llama.cpp" in said
-    assert _engine_unknown("sglang", NOTHING) == ()
-
-
 def run(*words: object) -> Any:
     return CliRunner().invoke(simulate, [str(word) for word in words], catch_exceptions=False)
 
@@ -76,7 +64,7 @@ def test_a_record_at_a_modelled_cost(tmp_path: Path):
     done = run(path, *OWN, "--jobs", 1, "--ks", "1,4", "--n-ranges", "2-4", "--json")
     assert done.exit_code == 0, done.output
     found = json.loads(done.stdout)
-    assert len(found["fixed"]) == 2 and len(found["by_epsilon"]) == len(EPSILONS)
+    assert len(found["fixed"]) == 2 and len(found["by_epsilon"]) == len(EPSILONS.split(","))
     assert found["guard"]["worst"]["speedup"] <= found["guard"]["speedup"] <= found["oracle"]["speedup"]
     assert found["source_of_cost"] == "modelled"
     assert any("does not say which engine" in said for said in found["warnings"])
@@ -95,3 +83,24 @@ def test_the_page_is_written_where_asked(tmp_path: Path):
 def test_a_cost_must_be_named(tmp_path: Path):
     with pytest.raises(UsageError, match="the cost of a step is not known"):
         run(write_record(tmp_path / "record.jsonl", requests=3))
+
+
+def test_a_calibration_is_no_record(tmp_path: Path):
+    (tmp_path / FILE).write_text("{}")
+    with pytest.raises(UsageError, match=f"type  breakeven guard simulate RUN --calibration {tmp_path}"):
+        run(tmp_path, "--calibration", tmp_path)
+
+
+@pytest.mark.parametrize("verb", [forecast, simulate])
+def test_what_is_tried_is_asked_as_by_a_forecast(verb: click.Command):
+    shared = {param.name: param for param in verb.params if isinstance(param, click.Option)}
+    asked = [shared[name] for name in ("drafter_names", "ks", "n_ranges", "concurrencies", "engine", "html")]
+    assert all(option.help and "[default" in option.help for option in asked)
+    assert [option.opts[0] for option in asked] == [
+        *("--drafter", "--ks", "--n-ranges", "--concurrency", "--engine", "--html")
+    ]
+
+
+def test_a_page_that_cannot_be_names_one_that_can(tmp_path: Path):
+    with pytest.raises(UsageError, match=f"type --html {PAGE}$"):
+        run(write_record(tmp_path / "record.jsonl", requests=3), *OWN, "--html", tmp_path)

@@ -79,7 +79,7 @@ def test_a_share_in_either_way(text: str) -> None:
     assert json.loads(asked("--epsilon", text)["environment"][CONFIG] or "{}") == {}
 
 
-@pytest.mark.parametrize("text", ("0", "1", "100%", "-1%", "two", "nan"))
+@pytest.mark.parametrize("text", ("1", "100%", "-1%", "two", "nan"))
 def test_what_is_no_share_is_refused(text: str) -> None:
     with pytest.raises(UsageError, match="--epsilon 2%"):
         CliRunner().invoke(vllm_config, ["--epsilon", text], catch_exceptions=False)
@@ -95,3 +95,25 @@ def test_a_calibration_without_a_curve_is_refused(tmp_path: Path) -> None:
     calibration(tmp_path, points=2)
     with pytest.raises(UsageError):
         CliRunner().invoke(vllm_config, ["--calibration", str(tmp_path)], catch_exceptions=False)
+
+
+@pytest.mark.parametrize("option", ("--kill-file", "--state-file"))
+def test_a_file_cannot_be_a_folder(option: str, tmp_path: Path) -> None:
+    for folder in (str(tmp_path), ""):
+        with pytest.raises(UsageError, match=rf"{option} .* is a folder: type  {option} .*guard$"):
+            CliRunner().invoke(vllm_config, [option, folder], catch_exceptions=False)
+
+
+def test_one_file_is_not_both(tmp_path: Path) -> None:
+    words = ["--kill-file", str(tmp_path / "x"), "--state-file", str(tmp_path / "x")]
+    with pytest.raises(UsageError, match="name another for one of them"):
+        CliRunner().invoke(vllm_config, words, catch_exceptions=False)
+
+
+def test_a_kill_file_that_is_there_is_told(tmp_path: Path) -> None:
+    words = ["--kill-file", str(tmp_path / "off")]
+    assert not CliRunner().invoke(vllm_config, words).stderr
+    (tmp_path / "off").touch()
+    done = CliRunner().invoke(vllm_config, words)
+    assert "exists: nothing is drafted until it is removed" in " ".join(done.stderr.split())
+    assert done.stdout.startswith("export ")

@@ -1,5 +1,6 @@
 """Machine code of other kernels is never loaded, and a folder that cannot be written to costs only time."""
 
+import ast
 import os
 import shutil
 import subprocess
@@ -8,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from breakeven.drafters.compiler import COMPILED
+from breakeven.drafters.compiler import COMPILED, kernel_sources
 
 PACKAGE = Path(__file__).parents[3] / "src" / "breakeven"
 pytestmark = pytest.mark.skipif(not COMPILED, reason="numba is not installed")
@@ -53,10 +54,34 @@ def test_a_change_in_any_kernel_file_compiles_all_anew(source: Path, tmp_path: P
     folders = kept(home)
     assert folders and run(source, home) == first
     assert kept(home) == folders
-    callee = source / "breakeven" / "drafters" / "_suffix_children.py"
-    callee.write_text(callee.read_text() + "\n# changed\n")
-    assert run(source, home) == first
-    assert kept(home) > folders
+    for callee in ("drafters/_suffix_children.py", "guard/_kernels.py"):
+        with (source / "breakeven" / callee).open("a") as file:
+            file.write("\n# changed\n")
+        assert run(source, home) == first
+        assert kept(home) > folders
+        folders = kept(home)
+
+
+def has_kernels(source: Path) -> bool:
+    tree = ast.parse(source.read_text())
+    imported = {
+        alias.asname or alias.name
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and node.module == "breakeven.drafters.compiler"
+        for alias in node.names
+    }
+    return any(
+        isinstance(decorator, ast.Name) and decorator.id in imported
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef)
+        for decorator in node.decorator_list
+    )
+
+
+def test_every_module_with_kernels_counts():
+    found = {source for source in PACKAGE.rglob("*.py") if has_kernels(source)}
+    assert {"_kernels.py", "_walks.py", "vllm_rows.py", "_batching.py"} <= {source.name for source in found}
+    assert found <= set(kernel_sources())
 
 
 def test_a_cache_that_cannot_be_written_to_is_done_without(source: Path, tmp_path: Path):

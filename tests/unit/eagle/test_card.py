@@ -63,14 +63,15 @@ def stage(recipe: Recipe, folder: str, name: str, settings: Any, found: Any, **i
 def made(folder: Path, *, evaluated: Any = EVALUATION, model: str = "org/target", **train: Any) -> Recipe:
     recipe = Recipe(folder / "recipe.toml", Target(model), DataSettings(("runs/monday",)))
     sources = {"sources": ["runs/monday"], "url": "http://secret.host/v1", "max_length": 2048}
-    stage(recipe, "data", "data", sources, {"samples": 1_000, "coverage": 0.987})
+    stage(recipe, "data", "data", sources, {"samples": 1_000, "coverage": 0.987, "left_out": {}})
     stage(recipe, "states", "states", {"dtype": "bfloat16"}, {"layers": [2, 18, 33]})
     stage(recipe, "train", "train", {"style": "eagle3.1", **train}, {"loss": 1.25, "steps": 400})
     head = orjson.loads((recipe.stage("train") / "stage.json").read_bytes())["outputs"][
         "best/head.safetensors"
     ]
     engines = {name: {"checked": CHECKED, "notes": [f"{name} takes it"]} for name in ("vllm", "sglang")}
-    stage(recipe, "export", "export", {"k": 3}, {"target": "/home/me/models/x", "k": 3, "engines": engines})
+    exported = {"target": "/home/me/models/x", "k": 3, "engines": engines}
+    stage(recipe, "export", "export", {"k": 3}, exported, **{"train/best/head.safetensors": head})
     for name in engines:
         (recipe.stage("export") / name).mkdir()
     if evaluated is not None:
@@ -186,3 +187,14 @@ def test_a_card_is_written_anew(tmp_path: Path):
     first = card(recipe)
     assert card(recipe) == first
     assert card(replace(recipe, target=Target("org/other"))) != first
+
+
+def test_a_head_that_was_trained_again_is_not_told_of_an_older_export(tmp_path: Path):
+    recipe = made(tmp_path)
+    before = card(recipe)
+    path = recipe.stage("train") / "stage.json"
+    said = orjson.loads(path.read_bytes())
+    path.write_bytes(orjson.dumps({**said, "outputs": {"best/head.safetensors": "0" * 64}}))
+    with pytest.raises(UsageError, match=r"holds another head than .*breakeven eagle export RECIPE --fresh"):
+        write_cards(recipe)
+    assert (recipe.stage("export") / "vllm" / FILE).read_text() == before

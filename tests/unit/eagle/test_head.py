@@ -16,9 +16,10 @@ from safetensors.torch import load_file, save_file  # noqa: E402
 
 from breakeven.eagle.export.tensors import EMBEDDING  # noqa: E402
 from breakeven.eagle.head_file import load_head  # noqa: E402
+from breakeven.eagle.head_shape import read_shape  # noqa: E402
 from breakeven.eagle.shape import library_config  # noqa: E402
 from breakeven.errors import UsageError  # noqa: E402
-from tests.unit.eagle.tiny_head import FULL, LAYERS, TINY, random_tensors, tiny_head, write_head  # noqa: E402
+from tests.unit.eagle.tiny_head import DEPTH, FULL, LAYERS, TINY, random_tensors, tiny_head, write_head  # noqa: E402
 
 pytestmark = pytest.mark.eagle
 CPU = torch.device("cpu")
@@ -141,7 +142,7 @@ def test_an_export_is_the_same_head(tmp_path: Path):
     flat = {**layer, "architectures": ["LlamaForCausalLMEagle3"], "draft_vocab_size": TINY.draft_vocabulary}
     flat["eagle_config"] = {"eagle_aux_hidden_state_layer_ids": [layer - 1 for layer in LAYERS]}
     (folder / "config.json").write_bytes(orjson.dumps(flat))
-    export = load_head(folder, LAYERS, torch.zeros(TINY.vocabulary, TINY.hidden), CPU)
+    export = load_head(folder, LAYERS, DEPTH, torch.zeros(TINY.vocabulary, TINY.hidden), CPU)
     at = torch.arange(TOKENS)
     ours, theirs = (
         torch.stack(list(one.chains(one.entries(tokens, aux), at, 2))) for one in (trained, export)
@@ -149,7 +150,9 @@ def test_an_export_is_the_same_head(tmp_path: Path):
     assert torch.equal(ours, theirs)
 
 
-def refused(tmp_path: Path, change_config=None, change_tensors=None, layers=LAYERS, embedding=None) -> str:
+def refused(
+    tmp_path: Path, change_config=None, change_tensors=None, layers=LAYERS, embedding=None, depth=DEPTH
+) -> str:
     tensors = random_tensors(TINY)
     own = tensors[EMBEDDING]
     folder = write_head(tmp_path, TINY, tensors)
@@ -162,12 +165,60 @@ def refused(tmp_path: Path, change_config=None, change_tensors=None, layers=LAYE
         change_tensors(stored)
         save_file(stored, folder / "head.safetensors")
     with pytest.raises(UsageError) as raised:
-        load_head(folder, layers, own if embedding is None else embedding, CPU)
+        load_head(folder, layers, depth, own if embedding is None else embedding, CPU)
     return str(raised.value)
 
 
 def test_a_head_that_reads_other_layers_is_refused(tmp_path: Path):
     assert "reads layers [2, 4, 5], and the states are of [2, 4, 6]" in refused(tmp_path, layers=(2, 4, 6))
+
+
+def test_the_librarys_layers_are_counted_in_one_way_only(tmp_path: Path):
+    """As SGLang counts [2, 4, 5] would be these states."""
+    assert "reads layers [2, 4, 5]" in refused(tmp_path, layers=(3, 5, 6), depth=9)
+
+
+def nameless(config) -> None:
+    config.update(eagle_aux_hidden_state_layer_ids=[])
+
+
+def test_a_head_that_names_no_layers_reads_those_that_engines_choose(tmp_path: Path):
+    tensors, (tokens, aux) = random_tensors(TINY), sequence()
+    named = tiny_head(tmp_path / "named")
+    folder = write_head(tmp_path, replace(TINY, layers=()), tensors)
+    found = load_head(folder, LAYERS, DEPTH, tensors[EMBEDDING], CPU)
+    (ours,), (theirs,) = (
+        one.chains(one.entries(tokens, aux), torch.arange(TOKENS), 1) for one in (found, named)
+    )
+    assert torch.equal(ours, theirs) and found.shape.layers == LAYERS
+    said = refused(tmp_path, nameless, layers=(2, 4, 6))
+    assert "engines give such a head layers [2, 4, 5], and the states are of [2, 4, 6]" in said
+    assert 'write  "eagle_aux_hidden_state_layer_ids": [2, 4, 6]  there' in said
+    assert "[2, 15, 27], and the states are of [2, 4, 5]" in refused(tmp_path, nameless, depth=30)
+
+
+@pytest.mark.parametrize(
+    ("ids", "depth", "layers", "fits"),
+    [
+        ([1, 3, 4], 8, (2, 4, 5), True),  # SGLang's way of the default layers
+        ([2, 4, 5], 8, (2, 4, 5), True),  # vLLM's
+        ([1, 3, 4], 8, (1, 3, 4), False),
+        ([2, 4, 5], 8, (3, 5, 6), False),
+        ([2, 4, 5], 30, (2, 4, 5), True),  # of none: either way
+        ([2, 4, 5], 30, (3, 5, 6), True),
+        ([2, 4, 5], 30, (4, 6, 7), False),
+    ],
+)
+def test_flat_configurations_count_in_two_ways(tmp_path: Path, ids, depth: int, layers, fits: bool):
+    layer = library_config(TINY)["transformer_layer_config"]
+    flat = {**layer, "architectures": ["LlamaForCausalLMEagle3"], "draft_vocab_size": TINY.draft_vocabulary}
+    flat["eagle_config"] = {"eagle_aux_hidden_state_layer_ids": ids}
+    (tmp_path / "config.json").write_bytes(orjson.dumps(flat))
+    if fits:
+        assert read_shape(tmp_path, layers, depth) == replace(TINY, layers=layers)
+    else:
+        with pytest.raises(UsageError, match="the head reads layers"):
+            read_shape(tmp_path, layers, depth)
 
 
 def test_a_head_of_another_target_is_refused(tmp_path: Path):
@@ -187,7 +238,7 @@ def test_another_architecture_is_refused(tmp_path: Path):
 def test_an_ordinary_model_is_refused(tmp_path: Path):
     (tmp_path / "config.json").write_text('{"architectures": ["LlamaForCausalLM"], "hidden_size": 16}')
     with pytest.raises(UsageError, match="of LlamaForCausalLM"):
-        load_head(tmp_path, LAYERS, torch.zeros(40, 16), CPU)
+        load_head(tmp_path, LAYERS, DEPTH, torch.zeros(40, 16), CPU)
 
 
 def test_tensors_that_do_not_fit_the_configuration_are_refused(tmp_path: Path):
@@ -207,21 +258,21 @@ def test_a_map_that_leaves_the_vocabulary_is_refused(tmp_path: Path):
 
 def test_a_folder_without_a_head_says_what_is_missing(tmp_path: Path):
     with pytest.raises(UsageError, match=r"neither head\.json nor config\.json"):
-        load_head(tmp_path, LAYERS, torch.zeros(40, 16), CPU)
+        load_head(tmp_path, LAYERS, DEPTH, torch.zeros(40, 16), CPU)
     write_head(tmp_path, TINY, random_tensors(TINY))
     (tmp_path / "head.safetensors").write_bytes(b"cut")
     with pytest.raises(UsageError, match="damaged"):
-        load_head(tmp_path, LAYERS, torch.zeros(40, 16), CPU)
+        load_head(tmp_path, LAYERS, DEPTH, torch.zeros(40, 16), CPU)
     (tmp_path / "head.safetensors").unlink()
     with pytest.raises(UsageError, match=r"neither head\.safetensors nor"):
-        load_head(tmp_path, LAYERS, torch.zeros(40, 16), CPU)
+        load_head(tmp_path, LAYERS, DEPTH, torch.zeros(40, 16), CPU)
 
 
 def test_half_precision_is_widened(tmp_path: Path):
     tensors = random_tensors(TINY)
     half = {name: one.to(torch.bfloat16) if one.is_floating_point() else one for name, one in tensors.items()}
     write_head(tmp_path, TINY, half)
-    head = load_head(tmp_path, LAYERS, half[EMBEDDING], CPU)
+    head = load_head(tmp_path, LAYERS, DEPTH, half[EMBEDDING], CPU)
     tokens, aux = sequence()
     (logits,) = head.chains(head.entries(tokens, aux), torch.arange(TOKENS), 1)
     assert logits.dtype == torch.float32 and np.isfinite(logits.numpy()).all()

@@ -4,7 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from breakeven.eagle.layers import LEAST_LAYERS, SHIFT, check_layers, default_layers, written_as
+from breakeven.eagle.layers import (
+    LEAST_LAYERS,
+    SHIFT,
+    Convention,
+    check_layers,
+    default_layers,
+    engine_layers,
+    read_from,
+    written_as,
+)
 from breakeven.errors import UsageError
 
 
@@ -13,7 +22,7 @@ from breakeven.errors import UsageError
     [(32, (2, 16, 29)), (36, (2, 18, 33)), (61, (2, 30, 58)), (80, (2, 40, 77)), (7, (2, 3, 4))],
 )
 def test_the_defaults_are_the_published_ones(layers: int, chosen: tuple[int, ...]) -> None:
-    assert default_layers(layers) == chosen
+    assert default_layers(layers) == chosen == engine_layers(layers)
     assert check_layers(chosen, layers) == chosen
 
 
@@ -40,3 +49,8 @@ def test_sglang_and_specforge_name_the_layer_before() -> None:
     assert written_as(layers, "vllm") == written_as(layers, "speculators") == [2, 16, 29]
     assert written_as(layers, "sglang") == written_as(layers, "specforge") == [1, 15, 28]
     assert set(SHIFT) == {"vllm", "speculators", "sglang", "specforge"}
+
+
+@pytest.mark.parametrize("convention", SHIFT)
+def test_what_was_written_is_read_again(convention: Convention) -> None:
+    assert read_from(written_as((2, 16, 29), convention), convention) == (2, 16, 29)

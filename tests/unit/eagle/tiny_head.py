@@ -15,7 +15,7 @@ from breakeven.eagle.head import Head
 from breakeven.eagle.head_file import load_head
 from breakeven.eagle.shape import HeadShape, library_config
 
-LAYERS = (2, 4, 5)
+LAYERS, DEPTH = (2, 4, 5), 8
 TINY = HeadShape(
     decoder="llama",
     hidden=16,
@@ -60,4 +60,4 @@ def write_head(folder: Path, shape: HeadShape, tensors: dict[str, Tensor]) -> Pa
 def tiny_head(folder: Path, shape: HeadShape = TINY, seed: int = 0) -> Head:
     tensors = random_tensors(shape, seed)
     write_head(folder, shape, tensors)
-    return load_head(folder, shape.layers, tensors[EMBEDDING], torch.device("cpu"))
+    return load_head(folder, shape.layers, DEPTH, tensors[EMBEDDING], torch.device("cpu"))

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from breakeven.engines.speculation import SpeculationConfig
+from breakeven.engines.speculation import GUARD_METHODS, METHODS, SpeculationConfig
+from breakeven.engines.vllm_flags import GUARDS
 from breakeven.errors import UsageError
 
 
@@ -28,3 +29,8 @@ def test_describe(config: SpeculationConfig, words: str) -> None:
 def test_refused(settings: dict[str, int], message: str) -> None:
     with pytest.raises(UsageError, match=message):
         SpeculationConfig("ngram", **settings)
+
+
+def test_the_guards_that_are_listed_are_those_that_vllm_loads() -> None:
+    assert set(GUARD_METHODS) == set(GUARDS) <= set(METHODS)
+    assert len(set(METHODS)) == len(METHODS)

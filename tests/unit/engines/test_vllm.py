@@ -356,3 +356,38 @@ def test_guard_has_no_lengths_or_weights_and_needs_a_recent_version() -> None:
         Vllm().flags(SpeculationConfig("guard", draft="x"))
     with pytest.raises(UsageError, match=r"vLLM 0\.29\.0 has no guard"):
         Vllm().flags(SpeculationConfig("guard"), "0.29.0")
+
+
+@pytest.mark.parametrize("method", ["guard", "guard-off"])
+def test_the_guards_own_settings_have_no_place_on_the_command_line(method: str) -> None:
+    with pytest.raises(UsageError, match=r"--set epsilon: .* breakeven guard vllm-config --help"):
+        Vllm().flags(SpeculationConfig(method, options={"epsilon": 0.01}))
+    # A setting of vLLM's own goes beside the guard.
+    written = Vllm().flags(SpeculationConfig(method, options={"moe-backend": "triton"}))[1]
+    assert json.loads(written)["moe-backend"] == "triton"
+
+
+@pytest.mark.parametrize("method", ["ngram", "suffix", "guard", "guard-off", "custom_class"])
+@pytest.mark.parametrize("flag", ["--async-scheduling", "--async_scheduling"])
+def test_what_asynchronous_scheduling_excludes(method: str, flag: str) -> None:
+    config = SpeculationConfig(method, 5)
+    assert any(f"scheduling off with {method}" in one for one in Vllm().warnings(config, SERVE))
+    found = Vllm().warnings(config, (*SERVE, flag))
+    assert any(f"does not start with --async-scheduling beside {method}" in one for one in found)
+    assert not any("scheduling off with" in one for one in found)
+    assert not any("async" in one for one in Vllm().warnings(SpeculationConfig("eagle3", 5), (*SERVE, flag)))
+
+
+def test_the_guard_verifies_its_longest_draft_where_no_k_is_given() -> None:
+    argv = (*SERVE, "--max-num-seqs", "32", "--max-num-batched-tokens", "64")
+    assert any("up to 352 tokens" in one for one in Vllm().warnings(SpeculationConfig("guard"), argv))
+    assert not any("verifies up to" in one for one in Vllm().warnings(SpeculationConfig("guard-off"), argv))
+
+
+def test_the_longest_draft_of_the_guard() -> None:
+    for method in ("guard", "guard-off"):
+        with pytest.raises(UsageError, match="drafts of 64 tokens at most: type --k 64"):
+            Vllm().flags(SpeculationConfig(method, 65))
+    said = "most_tokens of BREAKEVEN_GUARD_CONFIG"
+    assert any(said in one for one in Vllm().warnings(SpeculationConfig("guard", 11), SERVE))
+    assert not any(said in one for one in Vllm().warnings(SpeculationConfig("guard", 10), SERVE))

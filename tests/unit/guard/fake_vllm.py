@@ -22,6 +22,8 @@ class Playing:
     """Tokens of it that there are."""
     chunks: int = 1
     """Steps that its prompt takes from now on; 0: it is decoded."""
+    allowed: int | None = None
+    """Tokens of a draft that its grammar lets through; None for all."""
 
     @property
     def ended(self) -> bool:
@@ -58,9 +60,12 @@ class FakeVllm:
 
         Requests that ended are in their last call: they leave with the next `clear`.
         """
-        sampled = [self._emit(one, drafts.get(id(one), [])) for one in self.batch]
         ids, counts = np.full((ROWS, WIDTH), -7, np.int32), np.zeros(ROWS, np.int32)
+        sampled = []
         for row, one in enumerate(self.batch):
+            draft = drafts.get(id(one), [])[: one.allowed] if one.chunks == 0 else []
+            ids[row, one.count : one.count + len(draft)] = draft
+            sampled.append(self._emit(one, draft))
             ids[row, : one.count] = one.text[: one.count]
             counts[row] = one.count
         return sampled, counts, ids
@@ -111,7 +116,9 @@ def vllm_config(k: int = 10, **changed: Any) -> SimpleNamespace:
         "model": "models/tiny",
         "max_num_batched_tokens": 2048,
         "tensor_parallel_size": 1,
-        "data_parallel_rank": 0,
+        "max_num_scheduled_tokens": None,
+        "pipeline_parallel_size": 1,
+        "data_parallel_index": 0,
         "rank": 0,
         **changed,
     }

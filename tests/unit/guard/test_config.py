@@ -66,3 +66,15 @@ def test_a_file_without_an_object_is_refused(tmp_path: Path) -> None:
 def test_an_unknown_mode_is_refused() -> None:
     with pytest.raises(UsageError, match="on, off, shadow"):
         config_of({MODE: "maybe"})
+
+
+def test_each_engine_has_a_port_and_a_file_of_its_own() -> None:
+    config = GuardConfig(metrics_port=9400, state_file="/s")
+    assert config.of_engine(0) is config
+    assert config.of_engine(2) == GuardConfig(metrics_port=9402, state_file="/s.2")
+    assert GuardConfig().of_engine(1) == GuardConfig()
+
+
+def test_an_engine_without_a_port_left_is_told() -> None:
+    with pytest.raises(UsageError, match="metrics_port 65536"):
+        GuardConfig(metrics_port=65535).of_engine(1)

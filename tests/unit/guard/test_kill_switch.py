@@ -51,3 +51,17 @@ def test_a_place_that_cannot_be_looked_at_is_no_file(monkeypatch: pytest.MonkeyP
 
     monkeypatch.setattr(Path, "exists", exists)
     assert not KillSwitch(Path("kill"), Clock()).thrown()
+
+
+def test_a_clock_that_is_set_back_is_no_excuse(tmp_path: Path) -> None:
+    file, clock = tmp_path / "kill", Clock()
+    switch = KillSwitch(file, clock)
+    clock.now = 1e6
+    assert not switch.thrown()
+    file.touch()
+    clock.now = 0.0
+    assert switch.thrown()
+
+
+def test_a_name_that_cannot_be_is_no_file() -> None:
+    assert not KillSwitch(Path("a\0b"), Clock()).thrown()

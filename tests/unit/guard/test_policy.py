@@ -9,16 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from breakeven.guard.curve_times import CurveTimes
 from breakeven.guard.policy import ROOM, Decision, Policy, RequestState, agreed_tokens
 from breakeven.guard.reasons import Reason
 from breakeven.guard.settings import GuardSettings
-from tests.unit.forecast.costs import Line
+from tests.unit.guard.costs import line
 
-FREE = CurveTimes(Line(0.010, 0.0))
-CHEAP = CurveTimes(Line(0.0095, 0.0005))
-MIDDLING = CurveTimes(Line(0.008, 0.002))
-DEAR = CurveTimes(Line(0.0, 0.010))
+FREE = line(0.010, 0.0)
+CHEAP = line(0.0095, 0.0005)
+MIDDLING = line(0.008, 0.002)
+DEAR = line(0.0, 0.010)
 """Each draft token takes a plain step."""
 DRAFT = np.arange(100, 110, dtype=np.int32)
 OTHER = np.full(20, 7, np.int32)
@@ -44,7 +43,7 @@ class Probed(Unknown):
     """Verification is dear, and it wants to know."""
 
     def seconds(self, most: int, sequences: int) -> np.ndarray | None:
-        return CurveTimes(Line(0.008, 0.002)).seconds(most, sequences)
+        return MIDDLING.seconds(most, sequences)
 
 
 def decided(
@@ -117,7 +116,7 @@ def test_without_a_cost_it_learns_and_drafts_nothing():
 
 
 def test_a_ledger_that_cannot_bear_the_waste_forbids_what_should_pay():
-    policy = Policy(GuardSettings(), CurveTimes(Line(0.005, 0.005)))
+    policy = Policy(GuardSettings(), line(0.005, 0.005))
     state = policy.begin()
     assert decided(policy, [state], [30]).reasons == (Reason.LEDGER,)
     plain_steps(policy, state, 200)
@@ -127,7 +126,7 @@ def test_a_ledger_that_cannot_bear_the_waste_forbids_what_should_pay():
 
 def test_a_bystander_pays_for_others_drafts_and_is_asked_before():
     """The step is as long for the request that drafts nothing; it has just begun, and can bear little."""
-    policy = Policy(GuardSettings(), CurveTimes(Line(0.008, 0.002)))
+    policy = Policy(GuardSettings(), MIDDLING)
     old = policy.begin()
     plain_steps(policy, old, 300)
     assert decided(policy, [old], [30]).ks[0] > 0

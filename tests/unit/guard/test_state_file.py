@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
+from multiprocessing import get_context
 from pathlib import Path
 
 import pytest
@@ -57,3 +59,47 @@ def test_a_failure_is_told_once_and_tried_again(one: Kept) -> None:
     one.file.parent.mkdir()
     one.step(EVERY_S)
     assert one.file.read_bytes() == b"4"
+
+
+def test_a_clock_that_is_set_back_does_not_stop_it(one: Kept) -> None:
+    one.file.parent.mkdir()
+    one.step(1e6)
+    one.step(-1e6)
+    assert one.file.read_bytes() == b"2"
+
+
+def test_a_name_that_cannot_be_is_told_once(tmp_path: Path) -> None:
+    one = Kept(tmp_path / "a\0b")
+    for _ in range(2):
+        one.step(EVERY_S)
+    one.kept.close()
+    assert len(one.said) == 1 and "null" in one.said[0]
+
+
+def test_without_a_thread_to_spare_it_is_told_and_tried_again(
+    one: Kept, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def none(_: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    one.file.parent.mkdir()
+    with monkeypatch.context() as without:
+        without.setattr(threading.Thread, "start", none)
+        one.step(EVERY_S)
+    assert len(one.said) == 1 and "thread" in one.said[0]
+    one.step(EVERY_S)
+    assert one.file.read_bytes() == b"2"
+
+
+def keep(file: Path) -> None:
+    """What a process that ends at once does."""
+    StateFile(file, lambda: b"learned", lambda: 0.0, print)
+
+
+def test_it_is_written_at_the_end_of_a_child_that_was_forked(tmp_path: Path) -> None:
+    """As vLLM's engine is where it has a GPU."""
+    file = tmp_path / "state.json"
+    child = get_context("fork").Process(target=keep, args=(file,))
+    child.start()
+    child.join(60)
+    assert child.exitcode == 0 and file.read_bytes() == b"learned"

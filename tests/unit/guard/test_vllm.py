@@ -288,7 +288,7 @@ def test_a_taken_metrics_port_does_not_stop_the_server(
 def test_each_data_parallel_engine_has_a_port_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
     ports = []
     monkeypatch.setattr(vllm, "serve_metrics", lambda metrics, host, port: ports.append((host, port)))
-    drafter(config={"metrics_port": 9400}, data_parallel_rank=3)
+    drafter(config={"metrics_port": 9400}, data_parallel_index=3)
     assert ports == [("127.0.0.1", 9403)]
 
 

@@ -123,17 +123,47 @@ def test_a_preempted_request_comes_back_as_itself() -> None:
     assert watched.begun == 2 and watched.ended == []
 
 
-def test_steps_without_a_call_are_told() -> None:
+def test_steps_without_a_call_are_told_and_accounts_begin_again() -> None:
     """vLLM calls no drafter while one of the batch is near the end of max_model_len."""
     watched = Watched()
     begun(watched, 1, 2)
-    watched.step()
+    known = [row.index for row in watched.step().rows if row]
     for _ in range(3):
         watched.fake.step({})
     batch = watched.step()
-    assert states(batch) == [1, 2] and batch.prefill
+    assert states(batch) == [3, 4] and batch.prefill and watched.ended == [1, 2]
     assert [row.continued for row in batch.rows if row] == [False, False]
+    assert [row.index for row in batch.rows if row] == known
     assert not watched.step().prefill
+
+
+def test_the_next_turn_of_a_conversation_has_an_account_of_its_own() -> None:
+    """Its prompt is the request before it, and what the user says."""
+    watched = Watched()
+    (one,) = begun(watched, 1)
+    for _ in range(5):
+        watched.step()
+    watched.fake.preempt(one)
+    watched.fake.start([*one.text[: one.count], *text(3, 20)], text(4))
+    assert states(watched.step()) == [2] and watched.ended == [1]
+
+
+def test_a_draft_that_was_cut_is_told() -> None:
+    """vLLM drops what a grammar does not allow."""
+    watched = Watched()
+    (one,) = begun(watched, 1)
+    watched.step()
+    for allowed, prefill in ((None, False), (2, True), (0, True), (None, False)):
+        (row,) = watched.rows._rows
+        assert row is not None
+        one.allowed, row.draft = allowed, (61, 62, 63)
+        batch = watched.step({id(one): [61, 62, 63]})
+        assert batch.prefill == prefill and row.continued and row.emitted == 1
+    one.allowed, row.draft = 0, (61,)
+    assert watched.step({id(one): [61]}).prefill, "it shows nothing, and drafts of it were cut before"
+    one.allowed = None
+    row.draft = tuple(one.text[one.count : one.count + 3])
+    assert not watched.step({id(one): list(row.draft)}).prefill and row.emitted == 4
 
 
 def test_requests_with_the_same_tokens() -> None:

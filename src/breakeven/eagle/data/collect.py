@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from breakeven.eagle.data.asking import reasons
-from breakeven.eagle.data.chats import Chat
+from breakeven.eagle.data.chats import Chat, Message
 from breakeven.eagle.data.masks import RAW, REFUSED, UNPROVEN, Masked, of_ids, of_text
 from breakeven.eagle.data.samples import Sample, Split
 from breakeven.eagle.data.spelling import Spelling
@@ -41,7 +41,9 @@ class Collection:
         self, target: TargetFolder, settings: DataSettings, spelling: Spelling, left_out: Counter[str]
     ) -> None:
         self.left_out = left_out
-        self.duplicates = self.cut = self.from_text = 0
+        self.duplicates = self.cut = self.from_text = self.thoughts = 0
+        """Prompts that came before, samples cut to max_length, samples made of text, and replies that
+        max_tokens cut before an answer began."""
         self._target = target
         self._settings = settings
         self._spelling = spelling
@@ -84,6 +86,7 @@ class Collection:
             return TOO_LONG
         self.cut += len(found.ids) > most
         self.from_text += chat.ids is None
+        self.thoughts += not chat.ended and _is_thought(chat.reply)
         return Masked(found.ids[:most], found.mask[:most])
 
     def _tokens(self, chat: Chat) -> Masked | str:
@@ -123,3 +126,8 @@ def _sample(name: str, kept: _Kept, apart: frozenset[str]) -> Sample:
 
 def _text(content: object) -> str:
     return content if isinstance(content, str) else ""
+
+
+def _is_thought(reply: Message | None) -> bool:
+    """Reasoning, and no answer yet."""
+    return reply is not None and "reasoning_content" in reply and not _text(reply["content"]).strip()

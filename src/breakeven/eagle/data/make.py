@@ -17,7 +17,7 @@ from breakeven.eagle.data.chats import Chat
 from breakeven.eagle.data.collect import Collection, count_ids
 from breakeven.eagle.data.enough import too_few
 from breakeven.eagle.data.of_runs import chats_of
-from breakeven.eagle.data.replies import left_to_ask, replies
+from breakeven.eagle.data.replies import left_to_ask, reach, replies
 from breakeven.eagle.data.samples import SAMPLES, Sample, write_samples
 from breakeven.eagle.data.sources import ChatSource, open_sources
 from breakeven.eagle.data.spelling import Spelling
@@ -31,7 +31,7 @@ from breakeven.eagle.data.vocabulary import (
     write_vocabulary,
 )
 from breakeven.eagle.recipe import Recipe
-from breakeven.eagle.stage import Made, Stage
+from breakeven.eagle.stage import Made, Stage, start_over
 from breakeven.errors import UsageError
 from breakeven.trace.records import RequestTrace
 from breakeven.trace.run import Run
@@ -40,6 +40,8 @@ from breakeven.units import count
 STAGE = "data"
 REPLIES = "replies"
 """The run's folder, in that of the stage."""
+MANY = 0.1
+"""Share of the replies that are no answer, from which on it is worth a word."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,8 +94,18 @@ class _Work:
                 yield chat
 
 
-def make_data(recipe: Recipe, access: Access | None = None, watch: Watch | None = None) -> Made:
+def make_data(
+    recipe: Recipe,
+    access: Access | None = None,
+    watch: Watch | None = None,
+    *,
+    fresh: bool = False,
+    ask_again: bool = False,
+) -> Made:
     """Make what is not made yet; what the target has answered already is not asked again.
+
+    With `fresh` the samples are made anew, with `ask_again` the replies too: once recipe, target and sources
+    are found to be there, and a server that answers.
 
     Raises UsageError for what the recipe, the sources or the target's folder have wrong; EndpointError and
     its like of the server, after which the next call goes on; StorageError.
@@ -103,6 +115,10 @@ def make_data(recipe: Recipe, access: Access | None = None, watch: Watch | None 
     check_size(recipe.data.draft_vocabulary, target.special, target.vocabulary)
     endpoint = _endpoint(recipe, access or Access()) if recipe.data.regenerate else None
     inputs = target.inputs() | {name: sum_ for one in work.sources for name, sum_ in one.inputs.items()}
+    if fresh or ask_again:
+        if ask_again and endpoint is not None:
+            run_loop(reach(endpoint, recipe.data))
+        start_over(work.folder, keep=() if ask_again else (REPLIES,))
     stage = Stage(work.folder, STAGE, asdict(recipe.data), inputs)
     if stage.made is not None:
         return stage.made
@@ -198,6 +214,12 @@ def _warnings(samples: Sequence[Sample], work: _Work, found: Collection) -> Iter
         yield few
     if work.recipe.data.held_out and not any(one.split == "held_out" for one in samples):
         yield "one conversation alone cannot be split: evaluate has nothing to look at; add prompts"
+    if found.thoughts >= MANY * len(samples):
+        yield (
+            f"in {found.thoughts:,} of {count(len(samples), 'sample')} max_tokens cut the reply before an "
+            "answer began, and what is not there is not learned: write a larger  max_tokens  under [data], "
+            "and type  breakeven eagle data RECIPE --ask-again, or record longer replies"
+        )
     if found.from_text:
         yield (
             f"{count(found.from_text, 'sample')} were made into tokens again from text: they may differ from "

@@ -51,12 +51,19 @@ def of_text(chat: Chat, template: ChatTemplate, ends: Collection[int]) -> Masked
         rendered = _Rendered(template, chat.messages, chat.tools)
         if not _says(rendered.text, chat.messages[-1]):
             return DROPPED
-        found = _by_marks(chat, rendered, ends) if template.has_marks else _exact(chat, rendered, ends)
+        by_marks = template.has_marks and not _is_thought_alone(chat.messages[-1])
+        found = _by_marks(chat, rendered, ends) if by_marks else _exact(chat, rendered, ends)
     except TemplateRefused:
         return REFUSED
     if found is None:
         return UNPROVEN
-    return found if _as_counted(found, chat, template.has_marks) else COUNTS_DIFFER
+    return found if _as_counted(found, chat, by_marks) else COUNTS_DIFFER
+
+
+def _is_thought_alone(reply: Message) -> bool:
+    """Whether it was cut before an answer: what a template puts after a thought, within its marks, the target
+    never wrote."""
+    return bool(reply.get("reasoning_content")) and not reply["content"] and not reply.get("tool_calls")
 
 
 class _Rendered:

@@ -76,8 +76,14 @@ def _up_to_the_answer(
     """Turns before the last answer, and it; or all but an answer that is last."""
     answers = [number for number, one in enumerate(turns) if one["role"] == ASSISTANT]
     if answers and (replies or answers[-1] == len(turns) - 1):
-        return turns[: answers[-1]], turns[answers[-1]]
+        reply = turns[answers[-1]]
+        return turns[: answers[-1]], reply if _says_something(reply) else None
     return turns, None
+
+
+def _says_something(reply: Message) -> bool:
+    said = (reply["content"], reply.get("reasoning_content", ""), reply.get("tool_calls"))
+    return any(one.strip() if isinstance(one, str) else one for one in said)
 
 
 def _system(row: Row, asked: tuple[Message, ...]) -> tuple[Message, ...]:

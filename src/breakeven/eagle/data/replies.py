@@ -54,13 +54,22 @@ async def replies(
 
 def plan_for(asking: Asking, settings: DataSettings) -> MeasurePlan:
     """As the recipe has it; no warm-up, since nothing is timed."""
-    sampling = Sampling(
+    concurrency = min(settings.concurrency, len(asking.workload.prompts))
+    return MeasurePlan(asking.workload, _sampling(settings), ClosedLoop(concurrency), warmup=0)
+
+
+async def reach(endpoint: Endpoint, settings: DataSettings) -> None:
+    """Raises EndpointError where no server answers, UsageError where it is not said which of its models is
+    meant."""
+    await _ask_for(endpoint, _sampling(settings))
+
+
+def _sampling(settings: DataSettings) -> Sampling:
+    return Sampling(
         max_tokens=settings.max_tokens,
         temperature=settings.temperature,
         seed=settings.seed if settings.temperature else None,
     )
-    concurrency = min(settings.concurrency, len(asking.workload.prompts))
-    return MeasurePlan(asking.workload, sampling, ClosedLoop(concurrency), warmup=0)
 
 
 def left_to_ask(folder: Path, asking: Asking) -> int:

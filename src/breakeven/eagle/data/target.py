@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -29,6 +29,8 @@ READ = (
     "tiktoken.model",
 )
 """Files of the target that the data depend on, where they exist."""
+OF_TARGET = "target/"
+"""Begins their names among the inputs of a stage."""
 MOST_TOKENS = 1 << 24
 """Of a vocabulary; real ones have a fiftieth."""
 Decode = Callable[[Sequence[int]], str]
@@ -49,7 +51,7 @@ class TargetFolder:
     def inputs(self) -> dict[str, str]:
         """SHA-256 of every file that the data depend on, by name."""
         there = (name for name in READ if (self.path / name).is_file())
-        return {f"target/{name}": checksum(self.path / name) for name in there}
+        return {f"{OF_TARGET}{name}": checksum(self.path / name) for name in there}
 
     def decoder(self) -> Decode | None:
         """Ids → text without special tokens; None where the folder has no tokenizer.json.
@@ -95,6 +97,13 @@ def open_target(path: Path) -> TargetFolder:
     ends |= {one for one, name in special.items() if last is not None and name == last}
     begins = {one for part in said for one in _ids(part.get("bos_token_id"))}
     return TargetFolder(path, size, frozenset(ends), frozenset(ends | begins | special.keys()))
+
+
+def places(inputs: Iterable[str], folder: Path) -> dict[str, Path]:
+    """Of the names of a stage's inputs those of the target's files, with where `folder` has each."""
+    known = frozenset(inputs)
+    named = {f"{OF_TARGET}{name}": folder / name for name in READ}
+    return {name: path for name, path in named.items() if name in known}
 
 
 def _special(path: Path) -> Iterator[tuple[int, str | None]]:

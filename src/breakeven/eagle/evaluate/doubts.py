@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from breakeven.acceptance.counters import LEAST_DRAFTS
+from breakeven.eagle.shape import LAYER_IDS
 from breakeven.units import count, share
 
 LEAST_GREEDY = 0.95
@@ -12,8 +13,18 @@ LEAST_GREEDY = 0.95
 or template turns far more. The figure between them is an assumption."""
 
 
-def doubts(drafts: int, greedy_share: float, reply_temperature: float | None) -> Iterator[str]:
-    """A sentence for each; `greedy_share` and `reply_temperature` as in Evaluation."""
+def doubts(
+    drafts: int, greedy_share: float, reply_temperature: float | None, unnamed: Sequence[int] | None
+) -> Iterator[str]:
+    """A sentence for each; `greedy_share` and `reply_temperature` as in Evaluation.
+
+    `unnamed` are the layers that a head was given whose configuration names none.
+    """
+    if unnamed is not None:
+        yield (
+            f"the head's configuration has no {LAYER_IDS}: it was given layers {list(unnamed)}, as engines "
+            "give it then"
+        )
     if drafts < LEAST_DRAFTS:
         yield (
             f"there are {count(drafts, 'draft')}, and shares of fewer than {LEAST_DRAFTS} tell little: hold "

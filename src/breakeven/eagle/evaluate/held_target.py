@@ -25,14 +25,17 @@ class HeldTarget(NamedTuple):
     embedding: Tensor
     """Shape (vocabulary, hidden), on the CPU."""
     head: TargetHead
+    depth: int
+    """How many layers it has."""
 
 
 def held_target(folder: Path, device: Any) -> HeldTarget:
     """With the head on that device. Raises RunFormatError for files that are damaged."""
     try:
         weights = load_file(folder / WEIGHTS)
-        eps = orjson.loads((folder / TEXT_CONFIG).read_bytes()).get("rms_norm_eps", RMS_EPS)
+        config = orjson.loads((folder / TEXT_CONFIG).read_bytes())
+        eps, depth = config.get("rms_norm_eps", RMS_EPS), config["num_hidden_layers"]
         moved = {name: one.to(device) for name, one in weights.items()}
-        return HeldTarget(weights[EMBEDDING], TargetHead.of(moved, eps))
+        return HeldTarget(weights[EMBEDDING], TargetHead.of(moved, eps), depth)
     except UNREADABLE as error:
         raise RunFormatError(f"{folder} lacks its target, or it is damaged ({error}): {MEND}") from error

@@ -154,7 +154,8 @@ def _forced_shares(sums: Floats) -> Floats:
 
 def _forced_tokens(sums: Floats) -> Floats:
     _, _, reached, passed, *_ = _by_name(sums)
-    return expected_tokens(np.where(reached > 0, passed / reached, 0.0))[..., None]
+    unreached = reached == 0  # and no number where a resample holds no request of the category
+    return expected_tokens(np.where(unreached, 0.0, passed / reached))[..., None]
 
 
 def _by_name(sums: Floats) -> list[Floats]:

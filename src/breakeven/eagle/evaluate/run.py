@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import orjson
 
 from breakeven.eagle.data import SAMPLES
+from breakeven.eagle.earlier import earlier
 from breakeven.eagle.evaluate import journal
 from breakeven.eagle.evaluate.as_json import evaluation_json
 from breakeven.eagle.evaluate.doubts import doubts
@@ -19,12 +20,16 @@ from breakeven.eagle.evaluate.records import Evaluation
 from breakeven.eagle.evaluate.replies import Reply, held_out
 from breakeven.eagle.evaluate.rivals import combined, ranked, replayed, rivals
 from breakeven.eagle.extras import require
-from breakeven.eagle.head_shape import config_of, weights_of
+from breakeven.eagle.head_shape import config_of, names_layers, weights_of
 from breakeven.eagle.recipe import Recipe
-from breakeven.eagle.stage import Stage, checksum, required
-from breakeven.errors import UsageError
+from breakeven.eagle.stage import Made, Stage, checksum, read_made, start_over
+from breakeven.errors import RunFormatError, UsageError
 from breakeven.replay.sources import open_source
 from breakeven.trace.files import storing, write_bytes_atomically
+
+if TYPE_CHECKING:
+    from breakeven.eagle.evaluate.drafting import Drafting
+    from breakeven.eagle.states.held import HeldStates
 
 NAME, FOLDER = "evaluate", "evaluation"
 FILE = "evaluation.json"
@@ -42,86 +47,122 @@ class Watch(Protocol):
     def advance(self, n: int = 1, note: str | None = None) -> None: ...
 
 
-def evaluate(recipe: Recipe, watch: Watch, head: Path | None = None) -> Evaluation:
+@dataclass(frozen=True, slots=True)
+class _Given:
+    """What is there before it begins."""
+
+    head: Path
+    layers: tuple[int, ...]
+    """Whose states there are."""
+
+
+def evaluate(recipe: Recipe, watch: Watch, head: Path | None = None, *, fresh: bool = False) -> Evaluation:
     """The head of the recipe, or the one in the folder `head`, on the recipe's held-out replies.
 
-    Goes on with the first reply that has no line yet. Raises UsageError where an earlier stage is not whole,
-    nothing is held out, or the head is of another architecture or target; MissingExtra; StorageError.
+    Goes on with the first reply that has no line yet; with `fresh` all are drafted anew, once the head and
+    what it needs are found to fit. Raises UsageError where an earlier stage is not whole, nothing is held
+    out, or the head is of another architecture, target or layers; RunFormatError for damaged files;
+    MissingExtra; StorageError.
     """
     require(*NEEDS)
-    folder = _head(recipe, head)
-    required(recipe.stage("data"), "data")
-    required(recipe.stage("states"), "states", {SAMPLES: recipe.stage("data") / SAMPLES})
-    stage = Stage(recipe.stage(FOLDER), NAME, asdict(recipe.evaluate), _inputs(recipe, folder))
-    path = stage.folder / journal.FILE
-    if stage.made is None:
-        replies = held_out(
-            recipe.stage("data") / SAMPLES, recipe.evaluate.prompts, recipe.evaluate.max_tokens
-        )
-        _draft(recipe, folder, replies, path, watch)
-    made = _evaluation(recipe, folder, path)
-    if stage.made is None:
-        _finish(stage, made)
-    return made
+    given, folder = _given(recipe, head), recipe.stage(FOLDER)
+    if not fresh and (whole := read_made(folder)) is not None:
+        _begun(recipe, given.head)
+        _refuse_changed(folder / journal.FILE, whole)
+        return _evaluation(recipe, given)
+    work = _work(recipe, given)
+    if fresh:
+        start_over(folder)
+    stage = _begun(recipe, given.head)
+    work.draft(folder / journal.FILE, watch)
+    found = _evaluation(recipe, given)
+    _finish(stage, found)
+    return found
 
 
-def _head(recipe: Recipe, head: Path | None) -> Path:
+def _given(recipe: Recipe, head: Path | None) -> _Given:
     if head is None:
-        required(recipe.stage("train"), "train")
-        return recipe.stage("train") / "best"
-    if not head.is_dir():
+        earlier(recipe, "train")
+    elif not head.is_dir():
         raise UsageError(f"there is no folder {head}: name the folder of an EAGLE-3 head")
-    return head
+    earlier(recipe, "data")
+    states = earlier(recipe, "states", {SAMPLES: recipe.stage("data") / SAMPLES})
+    return _Given(head or recipe.stage("train") / "best", tuple(states.found["layers"]))
 
 
-def _inputs(recipe: Recipe, folder: Path) -> dict[str, str]:
+def _begun(recipe: Recipe, head: Path) -> Stage:
+    """Raises UsageError for a folder that was begun with something else."""
     files = {
-        "head": weights_of(folder),
-        "head configuration": config_of(folder),
+        "head": weights_of(head),
+        "head configuration": config_of(head),
         SAMPLES: recipe.stage("data") / SAMPLES,
         SHARDS: recipe.stage("states") / SHARDS,
     }
-    return {name: checksum(file) for name, file in files.items()}
+    inputs = {name: checksum(file) for name, file in files.items()}
+    return Stage(recipe.stage(FOLDER), NAME, asdict(recipe.evaluate), inputs)
 
 
-def _draft(recipe: Recipe, folder: Path, replies: Sequence[Reply], path: Path, watch: Watch) -> None:
-    """Those replies that have no line yet."""
+@dataclass(frozen=True, slots=True)
+class _Work:
+    """What there is to draft, and what drafts it."""
+
+    replies: Sequence[Reply]
+    states: HeldStates
+    drafting: Drafting
+
+    def draft(self, path: Path, watch: Watch) -> None:
+        """Those replies that have no line in the journal yet."""
+        from breakeven.eagle.states.passes import STATES
+
+        with journal.opened(path) as lines:
+            watch.set_total(len(self.replies))
+            watch.advance(len(lines.done))
+            todo = [reply for reply in self.replies if reply.id not in lines.done]
+            self.states.verify(self.states.shards_of(reply.sample for reply in todo))
+            for reply in todo:
+                (found,) = self.states.read(reply.sample, len(reply.ids), STATES)
+                lines.append(reply, self.drafting(reply, found))
+                watch.advance()
+
+
+def _work(recipe: Recipe, given: _Given) -> _Work:
     import torch
 
     from breakeven.eagle.evaluate.drafting import Drafting
     from breakeven.eagle.evaluate.held_target import held_target
     from breakeven.eagle.head_file import load_head
     from breakeven.eagle.states.held import HeldStates
-    from breakeven.eagle.states.passes import STATES
 
+    settings, states = recipe.evaluate, recipe.stage("states")
+    replies = held_out(recipe.stage("data") / SAMPLES, settings.prompts, settings.max_tokens)
     device = torch.device("cuda" if torch.cuda.is_available() else "cpu")
-    states = recipe.stage("states")
-    held, target = HeldStates(states), held_target(states, device)
-    layers = tuple(required(states, "states").found["layers"])
-    head = load_head(folder, layers, target.embedding, device)
-    drafting = Drafting(head, target.head, recipe.evaluate.k, _temperature(recipe))
-    with journal.opened(path) as lines:
-        watch.set_total(len(replies))
-        watch.advance(len(lines.done))
-        todo = [reply for reply in replies if reply.id not in lines.done]
-        held.verify(held.shards_of(reply.sample for reply in todo))
-        for reply in todo:
-            (found,) = held.read(reply.sample, len(reply.ids), STATES)
-            lines.append(reply, drafting(reply, found))
-            watch.advance()
+    target = held_target(states, device)
+    head = load_head(given.head, given.layers, target.depth, target.embedding, device)
+    drafting = Drafting(head, target.head, settings.k, _temperature(recipe))
+    return _Work(replies, HeldStates(states), drafting)
 
 
-def _evaluation(recipe: Recipe, folder: Path, path: Path) -> Evaluation:
+def _refuse_changed(path: Path, whole: Made) -> None:
+    if not path.is_file() or checksum(path) != whole.outputs[journal.FILE]:
+        raise RunFormatError(
+            f"{path} is gone, or it has changed since it was evaluated: type  breakeven eagle evaluate "
+            "RECIPE --fresh"
+        )
+
+
+def _evaluation(recipe: Recipe, given: _Given) -> Evaluation:
     """From the lines of every reply."""
+    path = recipe.stage(FOLDER) / journal.FILE
     k, temperature, written_at = recipe.evaluate.k, _temperature(recipe), _written_at(recipe)
     drafted = [Drafted(**line[journal.COUNTS]) for line in journal.lines(path)]
     source = open_source(path)
     own, others = replayed(source, k), rivals(source, k)
     total, by_category = parts(own, drafted, written_at == temperature)
     greedy_share = sum(one.greedy for one in drafted) / sum(one.contexts[0] for one in drafted)
-    notes = doubts(total.chained.acceptance.counters.drafts or 0, greedy_share, written_at)
+    unnamed = None if names_layers(given.head) else given.layers
+    notes = doubts(total.chained.acceptance.counters.drafts or 0, greedy_share, written_at, unnamed)
     return Evaluation(
-        head=str(folder),
+        head=str(given.head),
         k=k,
         temperature=temperature,
         reply_temperature=written_at,
@@ -142,20 +183,20 @@ def _written_at(recipe: Recipe) -> float | None:
     return recipe.data.temperature if recipe.data.regenerate else None
 
 
-def _finish(stage: Stage, made: Evaluation) -> None:
+def _finish(stage: Stage, found: Evaluation) -> None:
     path = stage.folder / FILE
-    data = orjson.dumps(evaluation_json(made), option=orjson.OPT_INDENT_2)
+    data = orjson.dumps(evaluation_json(found), option=orjson.OPT_INDENT_2)
     with storing(stage.folder):
         write_bytes_atomically(path, data)
-    counters, length = made.total.chained.acceptance.counters, made.total.chained.acceptance_length
+    counters, length = found.total.chained.acceptance.counters, found.total.chained.acceptance_length
     stage.finish(
         [path, stage.folder / journal.FILE],
         {
-            "replies": made.total.replies,
-            "output_tokens": made.total.output_tokens,
+            "replies": found.total.replies,
+            "output_tokens": found.total.output_tokens,
             "drafts": counters.drafts,
             "accepted_per_position": counters.accepted_per_position,
             "acceptance_length": length and length.estimate,
-            "tokens_per_step": made.total.chained.acceptance.tokens_per_step,
+            "tokens_per_step": found.total.chained.acceptance.tokens_per_step,
         },
     )

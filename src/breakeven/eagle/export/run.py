@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from breakeven.eagle.data.target import places
+from breakeven.eagle.earlier import earlier
 from breakeven.eagle.export.check import Checked, check_folder
 from breakeven.eagle.export.folder import CONFIG, WEIGHTS, write_folder
 from breakeven.eagle.export.format import Format
@@ -14,7 +16,7 @@ from breakeven.eagle.export.source import Source, source_of
 from breakeven.eagle.export.vllm import Vllm
 from breakeven.eagle.extras import require
 from breakeven.eagle.recipe import Recipe
-from breakeven.eagle.stage import WHOLE, Made, Stage, checksum, read_made, required
+from breakeven.eagle.stage import Made, Stage, checksum, read_made, required, start_over
 from breakeven.errors import RunFormatError
 
 STAGE = "export"
@@ -37,17 +39,20 @@ class Exported:
     """Which versions of the engine serve it as it is."""
 
 
-def run_export(recipe: Recipe, say: Say) -> Made:
-    """Nothing is done again that is whole. `say` is told what is being done.
+def run_export(recipe: Recipe, say: Say, *, fresh: bool = False) -> Made:
+    """Nothing is done again that is whole, unless `fresh`. `say` is told what is being done.
 
     Raises MissingExtra, UsageError, RunFormatError, StorageError, and BreakevenError where a folder that was
     written is not the trained head.
     """
     folder = recipe.stage(STAGE)
     for name in READ:
-        required(recipe.stage(name), name)
-    source = None if read_made(folder) else _source(recipe)
-    stage = Stage(folder, STAGE, _settings(recipe), _inputs(recipe))
+        earlier(recipe, name)
+    whole = not fresh and read_made(folder) is not None
+    source = None if whole else _source(recipe)
+    if fresh:
+        start_over(folder)
+    stage = Stage(folder, STAGE, _settings(recipe), inputs(recipe))
     if source is None:
         return required(folder, STAGE)
     tensors = source.tensors()
@@ -62,6 +67,7 @@ def _source(recipe: Recipe) -> Source:
     """Found to be what was trained, and something that each of the engines can serve."""
     require(*NEEDS)
     _refuse_changed(recipe)
+    _refuse_other_target(recipe)
     source = source_of(recipe)
     for name in recipe.export.engines:
         FORMATS[name].config(source, recipe.evaluate.k)
@@ -80,9 +86,14 @@ def _settings(recipe: Recipe) -> dict[str, Any]:
     return {"engines": recipe.export.engines, "target": recipe.target.model, "k": recipe.evaluate.k}
 
 
-def _inputs(recipe: Recipe) -> dict[str, str]:
-    """What the stages before say that they made, which is then compared with what is there."""
-    return {f"{name}/{WHOLE}": checksum(recipe.stage(name) / WHOLE) for name in READ}
+def inputs(recipe: Recipe) -> dict[str, str]:
+    """What the stages before say that they made: _refuse_changed compares it with what is there."""
+    return {
+        f"{name}/{file}": sum_
+        for name, files in READ.items()
+        for file, sum_ in required(recipe.stage(name), name).outputs.items()
+        if file in files
+    }
 
 
 def _refuse_changed(recipe: Recipe) -> None:
@@ -96,6 +107,14 @@ def _refuse_changed(recipe: Recipe) -> None:
                     f"{folder / file} is gone, or is not what {name} made: restore it from a copy, or type  "
                     f"breakeven eagle {name} RECIPE --fresh"
                 )
+
+
+def _refuse_other_target(recipe: Recipe) -> None:
+    """Raises UsageError where the recipe names another target by now than the states are of; where none is
+    on this machine, its name alone is needed."""
+    folder, states = recipe.beside(recipe.target.model), recipe.stage("states")
+    if folder.is_dir():
+        required(states, "states", places(required(states, "states").inputs, folder))
 
 
 def _plain(found: Mapping[str, Exported]) -> dict[str, Any]:

@@ -3,7 +3,7 @@
 runs      published training runs, from ../published/training_runs.csv
 assumed   what is taken where nobody measured it, each with its source
 asked     what the user says: data, budget, machine
-head      the head's shape: parameters, operations, memory of its activations
+head      the head's size: parameters, operations, memory of its activations
 storage   the hidden states on disk
 hours     GPU hours of generation, states and training
 memory    what training and the target take of each device

@@ -1,4 +1,4 @@
-"""The shape of a head: what is trained, what an optimizer step computes, what its activations take."""
+"""The size of a head: what is trained, what an optimizer step computes, what its activations take."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ TARGET_LOGIT_BYTES = 4
 
 
 @dataclass(frozen=True, slots=True)
-class HeadShape:
+class HeadSize:
     """One Llama layer whose attention reads twice the width, a projection of the states, an output head."""
 
     hidden: int
@@ -36,8 +36,6 @@ class HeadShape:
     head_dim: int
     draft_vocabulary: int
     target_vocabulary: int
-    target_tables: int = 2
-    """Embedding and output head of the target; 1 where they are one table."""
 
     def fused(self) -> int:
         """Parameters of the projection of three layers' states, which a token passes once."""
@@ -54,8 +52,9 @@ class HeadShape:
         return self.fused() + self.stepped()
 
     def frozen(self) -> int:
-        """Parameters of the target that training reads: its embedding table and its output head."""
-        return self.target_tables * self.target_vocabulary * self.hidden
+        """Parameters of the target that training reads: its embedding table, and those rows of its output
+        head that are of the draft vocabulary. They are two tables, even where the target has one for both."""
+        return (self.target_vocabulary + self.draft_vocabulary) * self.hidden
 
     def flops_per_token(self, steps: int) -> float:
         """Of one token in one epoch, forward and backward: 6 · (fc + steps · the rest). Attention over other
@@ -72,7 +71,7 @@ class HeadShape:
         return Interval(estimate, low, high + TARGET_LOGIT_BYTES * self.target_vocabulary)
 
 
-def head_of(geometry: Geometry, draft_vocabulary: int) -> HeadShape:
+def head_of(geometry: Geometry, draft_vocabulary: int) -> HeadSize:
     """As published heads of such a target are: its width, its attention heads, its dense layer.
 
     Of latent attention the head has as many full heads, as AQ-MedAI/Kimi-K25-eagle3 does. Of a target without
@@ -85,7 +84,7 @@ def head_of(geometry: Geometry, draft_vocabulary: int) -> HeadShape:
             f"--draft-vocabulary {min(32_000, geometry.vocab)}, or 0 for all of them"
         )
     kv_heads, head_dim = _of_attention(geometry.attention)
-    return HeadShape(
+    return HeadSize(
         hidden=geometry.hidden,
         ff=geometry.dense_ff or _active_width(geometry),
         heads=geometry.attention.heads,
@@ -93,7 +92,6 @@ def head_of(geometry: Geometry, draft_vocabulary: int) -> HeadShape:
         head_dim=head_dim,
         draft_vocabulary=draft_vocabulary or geometry.vocab,
         target_vocabulary=geometry.vocab,
-        target_tables=1 if geometry.tied else 2,
     )
 
 

@@ -8,7 +8,7 @@ from breakeven.cost.hardware import Hardware
 from breakeven.cost.step import Step
 from breakeven.eagle.plan.asked import Asked
 from breakeven.eagle.plan.assumed import STATES_UTILISATION, TRAINING_UTILISATION
-from breakeven.eagle.plan.head import HeadShape
+from breakeven.eagle.plan.head import HeadSize
 from breakeven.eagle.plan.ranges import exactly, product, quotient, total
 from breakeven.errors import UsageError
 from breakeven.interval import Interval
@@ -41,7 +41,7 @@ class Hours:
         return total(self.generation, self.states_every_epoch, self.training)
 
 
-def hours_of(asked: Asked, head: HeadShape) -> Hours:
+def hours_of(asked: Asked, head: HeadSize) -> Hours:
     """Raises UsageError where no BF16 rate is known of the device."""
     data, peak = asked.data, _peak(asked.machine.gpu)
     tokens = product(exactly(data.samples), data.tokens_per_sample)

@@ -9,7 +9,7 @@ from typing import Literal
 from breakeven.cost.geometry import Geometry
 from breakeven.cost.hardware import Hardware
 from breakeven.eagle.plan.assumed import MEMORY_SHARE
-from breakeven.eagle.plan.head import HeadShape
+from breakeven.eagle.plan.head import HeadSize
 from breakeven.eagle.plan.ranges import exactly, product, total
 from breakeven.errors import UsageError
 from breakeven.interval import Interval
@@ -19,8 +19,8 @@ Sharing = Literal["replicated", "sharded"]
 WEIGHTS, GRADIENTS, ADAM = 4, 4, 8
 """Bytes of float32 for each trained parameter: itself, its gradient, two moments. With BF16 weights and a
 float32 copy it comes to the same: 2 + 2 + 4 + 8."""
-FROZEN = 2
-"""Bytes for each parameter that is read only."""
+FROZEN = 4
+"""Bytes for each parameter that is read only: float32 too, as breakeven.eagle.train holds a whole head."""
 _GIB = 2**30
 
 
@@ -34,17 +34,17 @@ class TrainingMemory:
     gradients: float
     adam: float
     frozen: float
-    """Embedding and output head of the target."""
+    """Of the target, as HeadSize.frozen counts."""
     activations: Interval
 
     @property
     def total(self) -> Interval:
-        """Without what a framework keeps besides."""
+        """Without what a framework keeps besides: buffers, and BF16 copies of weights that are at work."""
         return total(exactly(self.weights + self.gradients + self.adam + self.frozen), self.activations)
 
 
 def training_memory(
-    head: HeadShape, sharing: Sharing, devices: int, tokens: Interval, steps: int
+    head: HeadSize, sharing: Sharing, devices: int, tokens: Interval, steps: int
 ) -> TrainingMemory:
     """With samples of so many tokens."""
     shared_by = devices if sharing == "sharded" else 1

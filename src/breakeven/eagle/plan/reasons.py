@@ -40,7 +40,7 @@ def reached(
 
     Lengths of this target's own heads, where there are any at one of the windows; else of all.
     """
-    mine = [one for one in published if _is_of(one, model)]
+    mine = [one for one in published if is_of(one, model)]
     windows = [one for one in needed if one.concurrency == concurrency]
     for lengths, own in ((mine, True), (published, False)):
         found = [one for one in (_at(window, lengths, own) for window in windows) if one is not None]
@@ -49,7 +49,7 @@ def reached(
     return None
 
 
-def _is_of(one: Published, model: str) -> bool:
+def is_of(one: Published, model: str) -> bool:
     """`kimi-k2.7 NVFP4` is of kimi-k2.7."""
     return one.model.partition(" ")[0] == model
 
@@ -90,8 +90,13 @@ def _against(outcome: Outcome, found: Reached, goal: float) -> str:
     return f"no such head would reach {ratio(goal)}; --goal asks for less"
 
 
-def data_reason(samples: int, found: Reached | None, goal: float) -> Reason:
-    """Whether a head that was trained on as few samples would pay."""
+def data_reason(
+    samples: int, needed: Sequence[Needed], concurrency: int, found: Reached | None, goal: float
+) -> Reason:
+    """Whether a head that was trained on as few samples would pay, at the window that its lengths are of.
+
+    It rules nothing out where acceptance was judged at another: there its length is not known.
+    """
     run = with_as_few(samples)
     if run is None or run.acceptance_low is None or run.acceptance_high is None:
         return Reason(
@@ -100,15 +105,30 @@ def data_reason(samples: int, found: Reached | None, goal: float) -> Reason:
             f"{count(samples, 'sample')}: fewer than any published head with a known length was trained on",
         )
     said = f"{count(samples, 'sample')}: {_trained(run)} reached {_lengths(run)}"
-    if found is None:
-        return Reason("data", "undecided", said)
-    speedup = quotient(_of(run.acceptance_low, run.acceptance_high, found), found.needed)
-    return Reason("data", judged(speedup, goal), f"{said}, which would be {inside(speedup)} here")
+    must = _break_even(run, needed, concurrency, found)
+    if must is None:
+        more = "" if run.k is None else f", and what that window takes here was not asked: type --ks {run.k}"
+        return Reason("data", "undecided", said + more)
+    speedup = quotient(_of(run.acceptance_low, run.acceptance_high, found), must)
+    outcome, said = judged(speedup, goal), f"{said}, which would be {inside(speedup)} here"
+    if outcome == "no-go" and found is not None and run.k not in (None, found.k):
+        return Reason("data", "undecided", f"{said}; what it reaches at k={found.k} is not known")
+    return Reason("data", outcome, said)
 
 
-def _of(low: float, high: float, found: Reached) -> Interval:
+def _break_even(
+    run: TrainingRun, needed: Sequence[Needed], concurrency: int, found: Reached | None
+) -> Interval | None:
+    """The length needed at the window that a run's lengths are of; as in `found` where that is not stated."""
+    if run.k is None:
+        return None if found is None else found.needed
+    at = {one.k: one.acceptance_length[1.0] for one in needed if one.concurrency == concurrency}
+    return at.get(run.k)
+
+
+def _of(low: float, high: float, found: Reached | None) -> Interval:
     """A run's lengths. The median is known where it is the very head that `found` has; else the middle."""
-    if (low, high) == (found.lengths.low, found.lengths.high):
+    if found is not None and (low, high) == (found.lengths.low, found.lengths.high):
         return found.lengths
     return Interval((low + high) / 2, low, high)
 

@@ -9,7 +9,7 @@ from typing import Literal
 from breakeven.eagle.layers import Convention
 from breakeven.eagle.plan.asked import Asked
 from breakeven.eagle.plan.assumed import Assumed
-from breakeven.eagle.plan.head import HeadShape
+from breakeven.eagle.plan.head import HeadSize
 from breakeven.eagle.plan.hours import Hours
 from breakeven.eagle.plan.memory import TrainingMemory
 from breakeven.eagle.plan.routes import Route
@@ -51,7 +51,7 @@ class Plan:
     """All of it; figures in bytes, hours and tokens."""
 
     asked: Asked
-    head: HeadShape
+    head: HeadSize
     layers: Mapping[Convention, tuple[int, ...]]
     """Of the three layers whose states are read, as each tool counts."""
     needed: tuple[Needed, ...]

@@ -7,7 +7,7 @@ from typing import Literal
 
 from breakeven.cost.geometry import Geometry
 from breakeven.eagle.plan.asked import Asked
-from breakeven.eagle.plan.head import HeadShape
+from breakeven.eagle.plan.head import HeadSize
 from breakeven.eagle.plan.hours import Hours
 from breakeven.eagle.plan.memory import (
     Sharing,
@@ -35,7 +35,7 @@ class Route:
     gpu_hours: Interval
 
 
-def routes_of(asked: Asked, head: HeadShape, storage: Storage, hours: Hours) -> tuple[Route, ...]:
+def routes_of(asked: Asked, head: HeadSize, storage: Storage, hours: Hours) -> tuple[Route, ...]:
     """All three, the one that this tool's own stages take first."""
     return (
         Route("offline", *_offline(asked, head, storage), hours.offline),
@@ -44,7 +44,7 @@ def routes_of(asked: Asked, head: HeadShape, storage: Storage, hours: Hours) -> 
     )
 
 
-def _offline(asked: Asked, head: HeadShape, storage: Storage) -> tuple[Possible, str]:
+def _offline(asked: Asked, head: HeadSize, storage: Storage) -> tuple[Possible, str]:
     """States are made and kept first, then the target leaves and the head is trained."""
     holds, gpus = target_devices(asked.geometry, asked.machine.gpu), asked.machine.gpus
     if holds > gpus:
@@ -63,7 +63,7 @@ def _offline(asked: Asked, head: HeadShape, storage: Storage) -> tuple[Possible,
     return fits, f"{need} of {size(disk)}; {words}"
 
 
-def _beside(asked: Asked, head: HeadShape) -> tuple[Possible, str]:
+def _beside(asked: Asked, head: HeadSize) -> tuple[Possible, str]:
     """Some devices run the target, the others train on what they send."""
     holds, gpus = target_devices(asked.geometry, asked.machine.gpu), asked.machine.gpus
     if holds > gpus:
@@ -75,7 +75,7 @@ def _beside(asked: Asked, head: HeadShape) -> tuple[Possible, str]:
     return fits, f"{holds} for the target, {left} for training: {words}"
 
 
-def _together(asked: Asked, head: HeadShape) -> tuple[Possible, str]:
+def _together(asked: Asked, head: HeadSize) -> tuple[Possible, str]:
     """Every device holds a part of the target and trains."""
     geometry, gpus = asked.geometry, asked.machine.gpus
     holds = target_devices(geometry, asked.machine.gpu)
@@ -95,7 +95,7 @@ def _most_shares(geometry: Geometry, gpus: int) -> int:
     return max(n for n in range(1, min(gpus, heads) + 1) if heads % n == 0)
 
 
-def _training_fits(asked: Asked, head: HeadShape, devices: int) -> tuple[Possible, str]:
+def _training_fits(asked: Asked, head: HeadSize, devices: int) -> tuple[Possible, str]:
     """Replicated where that is sure to fit, else sharded."""
     usable, data = usable_bytes(asked.machine.gpu), asked.data
     ways: tuple[Sharing, Sharing] = ("replicated", "sharded")

@@ -17,9 +17,11 @@ from safetensors.torch import save
 
 from breakeven.client.apikey import ApiKey
 from breakeven.eagle.data import SAMPLES, VOCABULARY, Sample, read_samples, read_vocabulary
+from breakeven.eagle.data.target import OF_TARGET, places
+from breakeven.eagle.earlier import earlier
 from breakeven.eagle.layers import check_layers, default_layers
 from breakeven.eagle.recipe import Recipe, StatesSettings
-from breakeven.eagle.stage import Made, Stage, checksum, required
+from breakeven.eagle.stage import Made, Stage, checksum, required, start_over
 from breakeven.eagle.states.passes import Passed, Source, Wanted
 from breakeven.eagle.states.plan import Shard, batches, plan_shards
 from breakeven.eagle.states.shards import Index, put
@@ -76,16 +78,26 @@ class Work:
         return sum(int(self.lengths[one.samples.start : one.samples.stop].sum()) for one in shards)
 
 
-def make_states(recipe: Recipe, watch: Watch, key: ApiKey | None = None, recheck: bool = False) -> Made:
-    """Makes the shards that are not in place yet; with `recheck` also those whose checksum is another by now.
+def make_states(
+    recipe: Recipe,
+    watch: Watch,
+    key: ApiKey | None = None,
+    *,
+    recheck: bool = False,
+    fresh: bool = False,
+) -> Made:
+    """Makes the shards that are not in place yet; with `recheck` also those whose checksum is another by now,
+    with `fresh` all, once data and target are found to fit.
 
     `key` is for the server, where states come from one. Raises UsageError for a target that does not suit
     the data or the recipe, StorageError for a disk without room, EndpointError for a server that fails.
     Shards that are in place stay, whatever happens.
     """
-    required(recipe.stage("data"), "data")
+    _refuse_other_target(recipe)
     work = plan_work(recipe)
     weights = read_weights(work.target)
+    if fresh:
+        start_over(recipe.stage(NAME))
     stage = _begin(recipe, work, weights, recheck)
     index = Index(stage.folder, recheck)
     todo = [shard for shard in work.shards() if shard.file not in index.lines]
@@ -103,6 +115,12 @@ def make_states(recipe: Recipe, watch: Watch, key: ApiKey | None = None, recheck
                 index.add(shard.file, data, names, work.tokens_of([shard]))
     index.sort([shard.file for shard in work.shards()])
     return stage.finish([index.path, stage.folder / WEIGHTS, stage.folder / TEXT_CONFIG], _found(work))
+
+
+def _refuse_other_target(recipe: Recipe) -> None:
+    """Raises UsageError where its configuration or tokenizer is another than the data were made with."""
+    made = earlier(recipe, "data")
+    required(recipe.stage("data"), "data", places(made.inputs, recipe.beside(recipe.target.model)))
 
 
 def plan_work(recipe: Recipe) -> Work:
@@ -144,8 +162,8 @@ def _begin(recipe: Recipe, work: Work, weights: Mapping[str, torch.Tensor], rech
     kept = weights_file(weights)
     inputs = {
         SAMPLES: checksum(recipe.stage("data") / SAMPLES),
-        f"target/{CONFIG}": checksum(work.target.folder / CONFIG),
-        f"target/{WEIGHTS}": hashlib.sha256(kept).hexdigest(),
+        f"{OF_TARGET}{CONFIG}": checksum(work.target.folder / CONFIG),
+        f"{OF_TARGET}{WEIGHTS}": hashlib.sha256(kept).hexdigest(),
     }
     stage = Stage(recipe.stage(NAME), NAME, {**asdict(recipe.states), "layers": work.layers}, inputs)
     for name, data in ((WEIGHTS, kept), (TEXT_CONFIG, config_file(work.target))):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -17,6 +18,7 @@ from breakeven.eagle.train.records import Step, Validation
 from breakeven.eagle.train.schedule import learning_rate
 from breakeven.eagle.train.stepping import Stepper, Taken
 from breakeven.eagle.train.watch import Watch
+from breakeven.errors import UsageError
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +96,7 @@ class Loop:
         rate = learning_rate(done, plan.order.steps, settings.learning_rate, settings.warmup)
         dealt = len(plan.order.dealt_after(done, processes.rank, processes.size))
         taken = self._stepper.step(islice(stream, dealt), rate, interrupted)
+        _refuse_diverged(taken, done + 1)
         scores, seconds = asdict(taken.scores), time.perf_counter() - began_s
         step = Step(
             done + 1,
@@ -120,3 +123,13 @@ class Loop:
         if processes.first:
             self._checkpoints.save_best(self._stepper.head, asdict(found))
         return replace(reached, best=found)
+
+
+def _refuse_diverged(taken: Taken, step: int) -> None:
+    """Raises UsageError for a step after which no weight is a number, and before it is kept."""
+    if not math.isfinite(taken.scores.loss) or not math.isfinite(taken.gradient_norm):
+        raise UsageError(
+            f"the training has diverged: in step {step} its loss or gradient is no finite number; write a "
+            "smaller  learning_rate  under [train] of the recipe, and type  breakeven eagle train RECIPE "
+            "--fresh"
+        )

@@ -13,6 +13,7 @@ import orjson
 
 from breakeven.eagle.data.samples import SAMPLES, read_samples
 from breakeven.eagle.data.vocabulary import VOCABULARY, read_vocabulary
+from breakeven.eagle.earlier import earlier
 from breakeven.eagle.extras import require
 from breakeven.eagle.recipe import Recipe
 from breakeven.eagle.stage import Made, Stage, read_made, required, start_over
@@ -54,16 +55,18 @@ def is_first() -> bool:
 def train_head(
     recipe: Recipe, *, fresh: bool = False, watch: Watch | None = None, shuffled: bool = False
 ) -> Made:
-    """Trains it, or goes on with that; what is whole already is left as it is, unless `fresh`.
+    """Trains it, or goes on with that; what is whole already, and of what there is now, is left as it is
+    unless `fresh`.
 
     `shuffled` trains a control instead, on states that are permuted over the tokens of each sample. Raises
     UsageError, RunFormatError, MissingExtra, StorageError; KeyboardInterrupt with a checkpoint saved.
     """
     folder = recipe.stage(STAGE)
+    given = _given(recipe)
     if not fresh and (made := read_made(folder)) is not None:
+        _begun(recipe, given, shuffled, made.settings.get("k"))
         return made
     _check(recipe)
-    given = _given(recipe)
     require(*NEEDED)
     from breakeven.eagle.train.processes import joined
 
@@ -94,7 +97,7 @@ def _check(recipe: Recipe) -> None:
 def _given(recipe: Recipe) -> Given:
     """Raises UsageError where an earlier stage is not whole, or does not fit the target."""
     data, states = recipe.stage("data"), recipe.stage("states")
-    made = {"data": required(data, "data"), "states": required(states, "states", {SAMPLES: data / SAMPLES})}
+    made = {"data": earlier(recipe, "data"), "states": earlier(recipe, "states", {SAMPLES: data / SAMPLES})}
     target = _target(states / "target_config.json")
     vocabulary = read_vocabulary(data / VOCABULARY, target.get("vocab_size"))
     samples = [sample for sample in read_samples(data / SAMPLES) if sample.split == "train"]
@@ -122,7 +125,15 @@ def _stage(recipe: Recipe, given: Given, processes: Processes, fresh: bool, shuf
         return None
     if fresh:
         start_over(recipe.stage(STAGE))
-    settings = {**asdict(recipe.train), "k": recipe.evaluate.k, "shuffled": shuffled}
+    return _begun(recipe, given, shuffled, recipe.evaluate.k)
+
+
+def _begun(recipe: Recipe, given: Given, shuffled: bool, k: object) -> Stage:
+    """Raises UsageError for a folder that was begun with something else.
+
+    The best head is chosen at `k` draft tokens; a whole training may be evaluated at others.
+    """
+    settings = {**asdict(recipe.train), "k": k, "shuffled": shuffled}
     return Stage(recipe.stage(STAGE), STAGE, settings, given.inputs)
 
 

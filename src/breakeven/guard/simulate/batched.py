@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from breakeven.acceptance.counters import SpecCounters
+from breakeven.guard.known_times import KnownTimes
 from breakeven.guard.policy import Policy, RequestState
 from breakeven.guard.settings import GuardSettings
 from breakeven.guard.simulate.looked import Looked
@@ -29,22 +30,6 @@ class Together:
     counters: SpecCounters
     reasons: Mapping[str, int]
     """Decisions, one for each request and step, by their reason."""
-
-
-class KnownTimes:
-    """The true cost of every step, as a policy asks for it."""
-
-    def __init__(self, times: Sequence[Times]) -> None:
-        """`times`: of 1, 2, … sequences."""
-        self._seconds = [one.seconds for one in times]
-
-    def seconds(self, most: int, sequences: int = 1) -> Floats:
-        """Of a step of n = 0 … `most` tokens that decodes so many sequences; shape (most + 1,)."""
-        return self._seconds[sequences - 1][: most + 1]
-
-    def probe(self, sequences: int, most: int) -> int:
-        """No draft is needed to learn what is known."""
-        return 0
 
 
 @dataclass(slots=True)
@@ -80,7 +65,7 @@ def serve(looked: Looked, times: Sequence[Times], settings: GuardSettings) -> To
 
     A place that gets free is taken at once; prefill takes no time here. The guard begins without knowledge.
     """
-    policy = Policy(settings, KnownTimes(times))
+    policy = Policy(settings, KnownTimes([one.seconds for one in times]))
     account = _Account(np.zeros(len(looked.tokens)))
     waiting = deque(range(len(looked.tokens)))
     running: list[_Running] = []

@@ -6,10 +6,11 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
+from breakeven.cost.step import Step
 from breakeven.drafters.registry import make_drafter
 from breakeven.forecast.collect import collect
 from breakeven.forecast.collected import Requests, SettingSteps
-from breakeven.forecast.doubts import doubts
+from breakeven.forecast.doubts import drained, loops
 from breakeven.forecast.run import Phase, Progress, unseen
 from breakeven.guard.simulate import guarded, oracle, test_and_set
 from breakeven.guard.simulate.batched import serve
@@ -42,7 +43,7 @@ def simulate_source(
         requests, steps = collect(source, terms.grid, first_token, jobs, replayed)
     looked = look(source, terms.settings, first_token)
     table = _Table(terms, requests, steps, looked, served_of(looked))
-    levels = [c for c in sorted(set(terms.concurrencies)) if c > 1]
+    levels = _batched(terms)
     with phase("policies simulated", len(terms.epsilons) + len(levels)) as done:
         return Simulation(
             origin=source.origin,
@@ -73,7 +74,23 @@ def _warnings(source: Source, terms: Terms, requests: Requests) -> tuple[str, ..
     drafters = [make_drafter(name, dict(settings)) for name, settings in terms.grid]
     learning = ", ".join(dict.fromkeys(drafter.name for drafter in drafters if drafter.learns))
     said = f"what {learning} learned is as on a server that takes one request at a time and starts empty"
-    return (*warnings_of(source, drafters), *([said] if learning else []), *doubts(requests, [1]))
+    return (
+        *warnings_of(source, drafters),
+        *([said] if learning else []),
+        *loops(requests),
+        *drained(requests, _batched(terms)),
+        *terms.cost.warnings(_largest(terms, requests.context_tokens)),
+    )
+
+
+def _batched(terms: Terms) -> list[int]:
+    return [c for c in sorted(set(terms.concurrencies)) if c > 1]
+
+
+def _largest(terms: Terms, context_tokens: float) -> Step:
+    """At the highest concurrency, one sequence with a whole draft, and the others with none."""
+    sequences = max(terms.concurrencies)
+    return Step(1 + terms.settings.most_tokens / sequences, sequences, context_tokens)
 
 
 @dataclass(frozen=True, slots=True)

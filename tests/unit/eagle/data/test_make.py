@@ -360,3 +360,61 @@ def test_a_draft_vocabulary_without_room_is_refused_before_anything_is_asked(
     with pytest.raises(UsageError, match="no room for the target's 20 special tokens"):
         make_data(read)
     assert served.requests == 0 and not read.stage("data").exists()
+
+
+def test_replies_that_are_all_reasoning_are_told(served: Served, target: Path, tmp_path: Path) -> None:
+    served.script = replace(SCRIPT, reasoning_tokens=20, eos=False, finish_reason="length")
+    found = make_data(recipe(tmp_path, target, served.url)).found
+    assert found["samples"] == N
+    (said,) = [one for one in found["warnings"] if "before an answer began" in one]
+    assert said.startswith("in 12 of 12 samples max_tokens cut") and "--ask-again" in said
+
+
+def test_a_run_that_was_resumed_makes_the_same_samples(served: Served, target: Path, tmp_path: Path) -> None:
+    """Its journal has a failure and an answer of the same request."""
+    whole = recipe(tmp_path / "whole", target, served.url)
+    make_data(whole)
+    broken = recipe(tmp_path / "broken", target, served.url)
+    served.refused = {"number 1": 500}
+    with pytest.raises(EndpointError):
+        make_data(broken)
+    run = str(broken.stage("data") / REPLIES)
+    half = recipe(tmp_path / "half", target, None, sources=[run], regenerate=False)
+    found = make_data(half).found
+    assert (found["samples"], found["left_out"]) == (N - 3, {"failed request": 3})
+    served.refused = {}
+    make_data(broken)
+    with pytest.raises(UsageError, match=r"was begun with.*: put that back"):
+        make_data(half)
+    again = recipe(tmp_path / "again", target, None, sources=[run], regenerate=False)
+    assert make_data(again).found["left_out"] == {}
+    assert written(again) == written(whole)
+
+
+def test_ask_again_drops_nothing_where_no_server_answers(
+    served: Served, target: Path, tmp_path: Path
+) -> None:
+    read = recipe(tmp_path, target, served.url)
+    make_data(read)
+    before = written(read)
+    gone = recipe(tmp_path, target, "http://127.0.0.1:9")
+    with pytest.raises(EndpointError):
+        make_data(gone, ask_again=True)
+    assert written(read) == before and len(load_run(read.stage("data") / REPLIES)) == N
+    make_data(read, ask_again=True)
+    assert served.requests == 2 * N and written(read) == before
+
+
+@pytest.mark.parametrize("wrong", [{"sources": ["none.jsonl"]}, {"draft_vocabulary": 1}])
+def test_fresh_removes_nothing_that_a_wrong_recipe_cannot_make_again(
+    wrong: dict[str, Any], served: Served, tmp_path: Path
+) -> None:
+    target = write_fake_target(tmp_path / "t")
+    read = recipe(tmp_path, target, served.url)
+    make_data(read)
+    before = written(read)
+    special = {"eos_token_id": [2, 3]}
+    (target / "config.json").write_text(json.dumps({"vocab_size": TARGET_SIZE, **special}))
+    with pytest.raises(UsageError):
+        make_data(recipe(tmp_path, target, served.url, **wrong), fresh=True, ask_again=True)
+    assert written(read) == before and (read.stage("data") / REPLIES).exists()

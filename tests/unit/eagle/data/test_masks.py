@@ -185,3 +185,16 @@ def _runs(found: Masked) -> list[list[int]]:
             runs[-1].append(token)
         before = learned
     return runs
+
+
+@BOTH
+def test_a_thought_that_was_cut_ends_where_it_was_cut(marks: bool) -> None:
+    """A template closes it, within its marks: the target never wrote that."""
+    found = made(chat("Hi", "", reasoning="They gr", ended=False), has_marks=marks)
+    assert parts(found)[-1] == (True, "<think>They gr")
+
+
+@BOTH
+def test_a_thought_that_ended_without_an_answer_is_left_out(marks: bool) -> None:
+    """Whether the target closed it, and how, is not certain."""
+    assert made(chat("Hi", "", reasoning="They greet."), has_marks=marks) == UNPROVEN

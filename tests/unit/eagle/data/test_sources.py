@@ -111,6 +111,8 @@ def test_reasoning_is_kept_whatever_its_name(name: str, tmp_path: Path) -> None:
         ({"messages": [ASK]}, True, "no reply"),
         ({"prompt": "Hi"}, True, "no reply"),
         ({"prompt": "Hi", "response": " "}, True, "no reply"),
+        ({"messages": [ASK, {"role": "assistant", "content": " "}]}, True, "no reply"),
+        ({"messages": [ASK, {**ANSWER, "content": "", "reasoning_content": "\n"}]}, True, "no reply"),
         ({"messages": [ANSWER]}, True, "no prompt"),
         ({"messages": []}, False, "no prompt"),
         ({"prompt": " "}, False, "no prompt"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +17,7 @@ from breakeven.eagle.recipe import Recipe
 from breakeven.eagle.recipe_file import read_recipe
 from breakeven.eagle.stage import Stage, checksum
 from breakeven.eagle.states.shards import Index
-from tests.unit.eagle.tiny_head import LAYERS, TINY, random_tensors, write_head
+from tests.unit.eagle.tiny_head import DEPTH, LAYERS, TINY, random_tensors, write_head
 
 RECIPE = """
 [target]
@@ -28,6 +29,7 @@ k = 3
 prompts = 12
 max_tokens = 24
 """
+TARGET = {"rms_norm_eps": 1e-5, "num_hidden_layers": DEPTH}
 SAMPLED = "[data]\ntemperature = 1.0"
 """In place of RECIPE's [data], for replies that were sampled."""
 
@@ -39,7 +41,7 @@ def write_stages(folder: Path, recipe: str = RECIPE, samples: int = 12, held_out
     said = read_recipe(path)
     tensors = random_tensors(TINY)
     _train(said, tensors)
-    head = load_head(said.stage("train") / "best", LAYERS, tensors[EMBEDDING], torch.device("cpu"))
+    head = load_head(said.stage("train") / "best", LAYERS, DEPTH, tensors[EMBEDDING], torch.device("cpu"))
     made = [_sample(head, number, "held_out" if number < held_out else "train") for number in range(samples)]
     _data(said, [sample for sample, _ in made])
     _states(said, made, tensors)
@@ -62,7 +64,7 @@ def _sample(head, number: int, split: str):
 
 
 def _data(said: Recipe, samples: list[Sample]) -> None:
-    stage = Stage(said.stage("data"), "data", {}, {})
+    stage = Stage(said.stage("data"), "data", asdict(said.data), {})
     write_samples(stage.folder / SAMPLES, samples)
     stage.finish([stage.folder / SAMPLES], {"samples": len(samples)})
 
@@ -82,7 +84,7 @@ def _states(said: Recipe, made, tensors) -> None:
         "lm_head.weight": head,
     }
     save_file(target, stage.folder / "target.safetensors")
-    (stage.folder / "target_config.json").write_bytes(orjson.dumps({"rms_norm_eps": 1e-5}))
+    (stage.folder / "target_config.json").write_bytes(orjson.dumps(TARGET))
     found = {"layers": LAYERS, "hidden": TINY.hidden, "vocab": TINY.vocabulary}
     stage.finish([index.path], found)
 

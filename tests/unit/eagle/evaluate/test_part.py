@@ -120,3 +120,11 @@ def test_one_request_shows_no_spread():
     (total, _), _ = of(("a", ["yyn", "nny", "yyy"]))
     one = total.teacher_forced.tokens_per_step
     assert one.low == one.estimate == one.high
+
+
+def test_categories_of_one_request_each_show_none_either():
+    """They are resampled together: most resamples hold no request of a category."""
+    _, by_category = of(*((name, ["yyn", "nny", "yyy"]) for name in "abc"))[0]
+    for part in by_category.values():
+        for one in (part.teacher_forced.tokens_per_step, part.chained.tokens_per_step):
+            assert [one.low, one.high] == pytest.approx([one.estimate] * 2) and one.estimate > 1.5

@@ -6,6 +6,7 @@ import shutil
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import orjson
@@ -87,7 +88,7 @@ def test_interrupted_it_goes_on_and_ends_with_the_same_bytes(tmp_path: Path):
 def test_a_whole_stage_is_not_drafted_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     recipe = write_stages(tmp_path)
     first = evaluation_json(evaluate(recipe, Watched()))
-    monkeypatch.setattr("breakeven.eagle.evaluate.run._draft", None)
+    monkeypatch.setattr("breakeven.eagle.evaluate.run._work", None)
     assert evaluation_json(evaluate(recipe, Watched())) == first
 
 
@@ -101,6 +102,64 @@ def test_another_head_asks_for_a_fresh_stage(tmp_path: Path):
     shutil.rmtree(recipe.stage("train"))
     made = evaluate(recipe, Watched(), other)
     assert made.head == str(other) and made.rivals[0].tokens_per_step < 1.5
+
+
+def nameless(folder: Path) -> Path:
+    """Its head names no layers."""
+    return write_head(folder, replace(TINY, layers=()), random_tensors(TINY))
+
+
+def test_a_head_that_names_no_layers_is_evaluated_on_those_that_engines_choose(tmp_path: Path):
+    recipe = write_stages(tmp_path)
+    named = evaluate(recipe, Watched())
+    assert not any("aux_hidden_state" in note for note in named.warnings)
+    made = evaluate(recipe, Watched(), nameless(tmp_path / "head"), fresh=True)
+    ours, theirs = evaluation_json(made), evaluation_json(named)
+    assert all(ours[name] == theirs[name] for name in ("chained", "teacher_forced", "drafters"))
+    assert any("given layers [2, 4, 5], as engines" in note for note in made.warnings)
+
+
+def test_on_states_of_others_it_is_refused_and_nothing_is_begun(tmp_path: Path):
+    recipe = write_stages(tmp_path)
+    whole = recipe.stage("states") / "stage.json"
+    said = orjson.loads(whole.read_bytes())
+    said["found"]["layers"] = [1, 4, 5]
+    whole.write_bytes(orjson.dumps(said))
+    head = nameless(tmp_path / "head")
+    with pytest.raises(UsageError, match='write  "eagle_aux_hidden_state_layer_ids"'):
+        evaluate(recipe, Watched(), head)
+    assert not recipe.stage(FOLDER).exists()
+
+
+def test_fresh_removes_nothing_before_the_head_is_found_to_fit(tmp_path: Path):
+    recipe = write_stages(tmp_path)
+    first = evaluation_json(evaluate(recipe, Watched()))
+    other = write_head(tmp_path / "other", TINY, random_tensors(TINY, seed=1))
+    (other / "head.safetensors").write_bytes(b"cut")
+    with pytest.raises(UsageError, match="damaged"):
+        evaluate(recipe, Watched(), other, fresh=True)
+    assert evaluation_json(evaluate(recipe, Watched())) == first
+    assert evaluation_json(evaluate(recipe, Watched(), fresh=True)) == first
+
+
+def test_a_record_that_changed_since_is_not_summed_up(tmp_path: Path):
+    recipe = write_stages(tmp_path)
+    first = evaluation_json(evaluate(recipe, Watched()))
+    path = recipe.stage(FOLDER) / journal.FILE
+    lines = path.read_bytes().splitlines(keepends=True)
+    for change in (lambda: path.write_bytes(b"".join(lines[1:])), path.unlink):
+        change()
+        with pytest.raises(RunFormatError, match="breakeven eagle evaluate RECIPE --fresh"):
+            evaluate(recipe, Watched())
+    assert evaluation_json(evaluate(recipe, Watched(), fresh=True)) == first
+
+
+def test_a_recipe_that_was_edited_since_is_refused(tmp_path: Path):
+    """What the replies were written at is as the recipe says."""
+    recipe = write_stages(tmp_path)
+    edited = replace(recipe, data=replace(recipe.data, temperature=1.0))
+    with pytest.raises(UsageError, match=r"temperature = 0\.0, and .* says 1\.0 by now"):
+        evaluate(edited, Watched())
 
 
 def test_sampled_replies_have_figures_for_sampled_drafts(tmp_path: Path):

@@ -9,9 +9,16 @@ from pathlib import Path
 from typing import Any
 
 from breakeven.eagle.export.source import Source
-from breakeven.eagle.recipe import DataSettings, EvaluateSettings, ExportSettings, Recipe, Target
+from breakeven.eagle.recipe import (
+    DataSettings,
+    EvaluateSettings,
+    ExportSettings,
+    Recipe,
+    Target,
+    TrainSettings,
+)
 from breakeven.eagle.shape import HeadShape
-from breakeven.eagle.stage import Stage
+from breakeven.eagle.stage import NOTHING, Stage
 from breakeven.eagle.train.config import head_config
 
 LAYERS_OF_TARGET, DRAFT_IDS = 8, tuple(range(3, 63, 2))
@@ -62,8 +69,10 @@ def trained(
     layers: tuple[int, ...] = (2, 4, 5),
     engines: Any = ("vllm", "sglang"),
     target: Mapping[str, Any] = TARGET,
+    inputs: Mapping[str, str] = NOTHING,
 ) -> Recipe:
-    """A recipe in the folder, whose head has other weights than a new one in every place."""
+    """A recipe in the folder, whose head has other weights than a new one in every place; `inputs` are those
+    of the states."""
     import torch
     from safetensors.torch import save_file
 
@@ -73,11 +82,12 @@ def trained(
         folder / "recipe.toml",
         Target("org/target"),
         DataSettings(("runs/monday",)),
+        train=TrainSettings(style=style),
         evaluate=EvaluateSettings(k=3),
         export=ExportSettings(engines),
     )
     states, best = recipe.stage("states"), recipe.stage("train") / "best"
-    stage = Stage(states, "states", {"layers": layers}, {})
+    stage = Stage(states, "states", {"layers": layers}, inputs)
     torch.manual_seed(7)
     kind = getattr(torch, weight_type)
     vocabulary, hidden = target["vocab_size"], target["hidden_size"]

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
+import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,13 +16,14 @@ torch = pytest.importorskip("torch")
 pytest.importorskip("speculators")
 from safetensors.torch import load_file, save_file  # noqa: E402
 
+from breakeven.eagle.export import run as module  # noqa: E402
 from breakeven.eagle.export.check import check_folder  # noqa: E402
 from breakeven.eagle.export.run import FORMATS, run_export  # noqa: E402
 from breakeven.eagle.export.source import source_of  # noqa: E402
 from breakeven.eagle.head_file import load_head  # noqa: E402
-from breakeven.eagle.recipe import ExportSettings, Recipe  # noqa: E402
+from breakeven.eagle.recipe import ExportSettings, Recipe, Target  # noqa: E402
 from breakeven.eagle.stage import checksum  # noqa: E402
-from breakeven.errors import BreakevenError, RunFormatError, UsageError  # noqa: E402
+from breakeven.errors import BreakevenError, RunFormatError, StorageError, UsageError  # noqa: E402
 from tests.unit.eagle.export.heads import DRAFT_IDS, TARGET, trained  # noqa: E402
 
 pytestmark = pytest.mark.eagle
@@ -74,7 +78,7 @@ def test_evaluate_drafts_with_both_as_with_the_trained_head(tmp_path: Path, styl
     tokens, states = torch.arange(12) * 5, torch.randn(12, 3, 32)
     drafts = []
     for folder in ("train/best", "export/vllm", "export/sglang"):
-        head = load_head(recipe.stage(folder), (2, 4, 5), embedding, torch.device("cpu"))
+        head = load_head(recipe.stage(folder), (2, 4, 5), 8, embedding, torch.device("cpu"))
         entries = head.entries(tokens, states)
         drafts.append(torch.stack(list(head.chains(entries, torch.arange(12), 4))))
     assert drafts[0].equal(drafts[1]) and drafts[0].equal(drafts[2])
@@ -225,3 +229,93 @@ def test_a_head_that_overflows_is_refused(tmp_path: Path):
 
         write_folder(tmp_path / "out", run, source, source.tensors(), 3)
         check_folder(tmp_path / "out", run, source, source.tensors())
+
+
+class Stop(BaseException):
+    """As a kill: nothing catches it."""
+
+
+def files(recipe: Recipe) -> dict[str, bytes]:
+    folder = recipe.stage("export")
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.glob("*/*")}
+
+
+@pytest.mark.parametrize("at", ["write_folder", "check_folder"])
+@pytest.mark.parametrize("nth", [0, 1])
+def test_what_was_killed_ends_with_the_same_bytes(
+    at: str, nth: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    whole, cut = trained(tmp_path / "whole"), trained(tmp_path / "cut")
+    exported(whole)
+    calls, real = iter(range(9)), getattr(module, at)
+
+    def killed(*given: Any) -> Any:
+        if next(calls) == nth:
+            raise Stop
+        return real(*given)
+
+    monkeypatch.setattr(module, at, killed)
+    with pytest.raises(Stop):
+        exported(cut)
+    monkeypatch.undo()
+    assert not (cut.stage("export") / "stage.json").exists()
+    exported(cut)
+    assert files(cut) == files(whole)
+
+
+@pytest.mark.parametrize("nth", range(6))
+def test_a_full_disk_is_told_and_loses_nothing(nth: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    whole, cut = trained(tmp_path / "whole"), trained(tmp_path / "cut")
+    exported(whole)
+    left, real = nth, os.fsync
+
+    def full(descriptor: int) -> None:
+        nonlocal left
+        if left == 0:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        left -= 1
+        real(descriptor)
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(StorageError, match="the disk is full"):
+        exported(cut)
+    monkeypatch.undo()
+    exported(cut)
+    assert files(cut) == files(whole)
+
+
+def test_fresh_removes_nothing_where_the_head_cannot_be_exported(tmp_path: Path):
+    recipe = trained(tmp_path)
+    exported(recipe)
+    before = files(recipe)
+    (recipe.stage("train") / "best" / "head.json").write_text("{}")
+    with pytest.raises(RunFormatError):
+        run_export(recipe, lambda words: None, fresh=True)
+    assert files(recipe) == before
+
+
+def test_another_target_than_the_states_are_of_is_refused(tmp_path: Path):
+    recipe = trained(tmp_path, inputs={"target/config.json": "0" * 64})
+    assert exported(replace(recipe, target=Target("org/elsewhere"))).found["target"] == "org/elsewhere"
+    (tmp_path / "model").mkdir()
+    (tmp_path / "model" / "config.json").write_text("{}")
+    named = replace(recipe, target=Target("model"))
+    with pytest.raises(UsageError, match=r"model/config\.json is not the one that .*states"):
+        run_export(named, lambda words: None, fresh=True)
+
+
+def test_a_recipe_that_was_edited_since_is_refused(tmp_path: Path):
+    recipe = trained(tmp_path)
+    edited = replace(recipe, train=replace(recipe.train, style="eagle3.1"))
+    with pytest.raises(UsageError, match=r"style = 'eagle3', and .* says 'eagle3\.1' by now"):
+        exported(edited)
+
+
+def test_a_head_that_was_trained_again_needs_a_fresh_export(tmp_path: Path):
+    recipe = trained(tmp_path)
+    exported(recipe)
+    shutil.rmtree(recipe.stage("states"))
+    shutil.rmtree(recipe.stage("train"))
+    trained(tmp_path, draft_ids=DRAFT_IDS[1:])
+    with pytest.raises(UsageError, match=r"was begun with another train/best/head.*--fresh"):
+        exported(recipe)

@@ -1,4 +1,4 @@
-"""The shape of a head, beside published ones."""
+"""The size of a head, beside published ones."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import pytest
 
 from breakeven.cost.presets import preset
 from breakeven.eagle.plan.assumed import STATES_UTILISATION, TRAINING_UTILISATION
-from breakeven.eagle.plan.head import HeadShape, head_of
+from breakeven.eagle.plan.head import HeadSize, head_of
 from breakeven.errors import UsageError
 
-APERTUS = HeadShape(4096, 21_504, 32, 8, 128, 32_000, 131_072)
+APERTUS = HeadSize(4096, 21_504, 32, 8, 128, 32_000, 131_072)
 """thomaskiefer/EAGLE3-Apertus-8B-Instruct-2509, by its card: 513 million parameters."""
-KIMI = HeadShape(7168, 12_288, 64, 64, 128, 163_840, 163_840)
+KIMI = HeadSize(7168, 12_288, 64, 64, 128, 163_840, 163_840)
 """lightseekorg/kimi-k2.5-eagle3, by the card of a head aligned with it: 3 billion with the embedding."""
-WIDE = HeadShape(4096, 14_336, 32, 8, 128, 32_000, 32_000)
+WIDE = HeadSize(4096, 14_336, 32, 8, 128, 32_000, 32_000)
 """The larger head of SpecForge's measurements."""
 H200 = 989e12
 
@@ -24,13 +24,13 @@ def test_as_many_parameters_as_a_published_head():
 
 
 def test_one_layer_counted_by_hand():
-    tiny = HeadShape(
+    tiny = HeadSize(
         hidden=4, ff=8, heads=2, kv_heads=1, head_dim=3, draft_vocabulary=10, target_vocabulary=20
     )
     q, k, v, o = 8 * 6, 8 * 3, 8 * 3, 6 * 4
     assert tiny.fused() == 12 * 4
     assert tiny.stepped() == q + k + v + o + 3 * 4 * 8 + 4 * 10
-    assert tiny.frozen() == 2 * 20 * 4
+    assert tiny.frozen() == (20 + 10) * 4
     assert tiny.flops_per_token(5) == 6 * (tiny.fused() + 5 * tiny.stepped())
 
 
@@ -42,7 +42,8 @@ def test_the_head_of_a_preset():
     assert (kimi.ff, kimi.heads, kimi.kv_heads, kimi.head_dim) == (18_432, 64, 64, 128)
     assert moe.ff > 0
     assert head_of(preset("llama-3.1-8b"), 0).draft_vocabulary == 128_256
-    assert head_of(preset("qwen3-4b"), 32_000).frozen() == 151_936 * 2560, "one table serves as both"
+    tied = head_of(preset("qwen3-4b"), 32_000)
+    assert tied.frozen() == (151_936 + 32_000) * 2560, "training holds two tables of one"
 
 
 def test_a_draft_vocabulary_larger_than_the_targets():

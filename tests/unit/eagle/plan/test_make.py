@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from breakeven.cost.hardware import hardware
 from breakeven.errors import UsageError
-from tests.unit.eagle.plan.builders import CHEAP, DEAR, asked, data, plan
+from tests.unit.eagle.plan.builders import CHEAP, DEAR, H100, asked, data, plan
 
 
 def test_a_cheap_verification_and_all_that_is_needed_is_a_go():
@@ -63,3 +65,11 @@ def test_where_the_disk_is_too_small_the_tools_own_stages_are_not_typed():
     assert found.outcome == "go", "online is open"
     assert not any("eagle run" in command for command in found.next_commands)
     assert any("train online" in said for said in found.warnings)
+
+
+def test_a_head_that_fits_only_in_parts_is_not_trained_by_the_tools_own_stages():
+    """14 GB of it whole, at the least; 12 GiB a device."""
+    found = plan(gpu=replace(H100, memory_gib=12), disk_bytes=10**14, gpu_hours=10**6)
+    assert found.routes[0].possible == "yes" and "the head sharded" in found.routes[0].why
+    assert not any("eagle run" in command for command in found.next_commands)
+    assert any("--fsdp-shard" in said for said in found.warnings)

@@ -80,10 +80,26 @@ def test_nothing_published_at_a_window_is_undecided():
 def test_too_few_samples():
     windows = needed(Line(a=0.010, b=0.006), FREE, (3,), (1,), 0)
     found = reached(windows, published("eagle3"), "kimi-k2.5", 1)
-    few, many, none = (data_reason(n, found, 1.2) for n in (50_000, 2_000_000, 100))
+    few, many, none = (data_reason(n, windows, 1, found, 1.2) for n in (50_000, 2_000_000, 100))
     assert few.outcome == "no-go" and "qwen2.5-7b on 50,000 reached 1.94" in few.words
     assert many.outcome != "no-go"
     assert none.outcome == "undecided" and "fewer than any published head" in none.words
+
+
+def test_lengths_of_a_run_are_held_against_its_own_window():
+    """Those of this target are known for two and for four drafts, those of the run for three."""
+    line = Line(a=0.010, b=0.004)
+    windows = needed(line, FREE, (2, 3, 4), (1,), 0)
+    found = reached(windows, published("eagle3"), "llama-3.1-8b", 1)
+    assert found is not None and found.own and found.k in (2, 4)
+    reason = data_reason(500_000, windows, 1, found, 1.5)
+    assert "kimi-k2.7-code on 400,000 at k=3 reached 2.66 to 3.23" in reason.words
+    assert f"{2.66 * 14 / 26:.2f}× to {3.23 * 14 / 26:.2f}×" in reason.words
+    dear = data_reason(500_000, windows, 1, found, 3.0)
+    assert dear.outcome == "undecided" and f"reaches at k={found.k} is not known" in dear.words
+    without = needed(line, FREE, (2, 4), (1,), 0)
+    unasked = data_reason(500_000, without, 1, reached(without, published("eagle3"), "llama-3.1-8b", 1), 1.5)
+    assert unasked.outcome == "undecided" and unasked.words.endswith("type --ks 3")
 
 
 def test_routes():

@@ -270,3 +270,40 @@ def test_a_server_is_needed_for_states_from_one(recipe: Recipe) -> None:
     pytest.importorskip("speculators")
     asked = replace(recipe, states=replace(recipe.states, source="vllm"))
     refused(replace(asked, target=replace(recipe.target, url=None)), "\\[target\\] has none")
+
+
+@pytest.mark.parametrize("file", ["config.json", "tokenizer.json"])
+def test_another_target_than_the_data_s_is_refused(
+    file: str, recipe: Recipe, model: Path, tmp_path: Path
+) -> None:
+    """Of as many tokens, and spelled otherwise."""
+    first, other = (Path(shutil.copytree(model, tmp_path / name)) for name in ("first", "other"))
+    for folder in (first, other):
+        (folder / "tokenizer.json").write_text(json.dumps({"of": "first"}))
+    start_over(recipe.stage("data"))
+    made_with = {f"target/{name}": checksum(first / name) for name in ("config.json", "tokenizer.json")}
+    write_data(recipe, inputs=made_with)
+    (other / file).write_text((other / file).read_text() + "\n")
+    refused(of_target(recipe, other), rf"other/{file} is not the one that .*breakeven eagle data RECIPE")
+    assert make_states(of_target(recipe, first), Counted()).stage == "states"
+
+
+def of_target(recipe: Recipe, folder: Path) -> Recipe:
+    return replace(recipe, target=replace(recipe.target, model=str(folder)))
+
+
+def test_fresh_makes_all_anew(recipe: Recipe, uninterrupted: dict[str, bytes]) -> None:
+    before = make_states(recipe, Counted())
+    watch = Counted()
+    made = make_states(recipe, watch, fresh=True)
+    assert made.began > before.began and watch.done == sum(LENGTHS)
+    assert kept(recipe) == uninterrupted
+
+
+def test_fresh_removes_nothing_where_the_target_does_not_fit(recipe: Recipe, tmp_path: Path) -> None:
+    make_states(recipe, Counted())
+    before = kept(recipe)
+    for wrong in (tmp_path / "none", write_model(tmp_path / "small", vocab_size=VOCAB // 2)):
+        with pytest.raises(UsageError):
+            make_states(of_target(recipe, wrong), Counted(), fresh=True)
+        assert kept(recipe) == before

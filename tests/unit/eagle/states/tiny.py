@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from breakeven.errors import UsageError
 
 LAYERS, HIDDEN, VOCAB = 8, 32, 64
 LENGTHS = (5, 17, 9, 30, 12, 3, 21, 8)
+NOTHING: Mapping[str, str] = {}
 
 
 def write_model(folder: Path, kind: str = "llama", **changes: Any) -> Path:
@@ -64,10 +65,15 @@ def make_recipe(folder: Path, model: Path, **states: Any) -> Recipe:
     )
 
 
-def write_data(recipe: Recipe, lengths: Sequence[int] = LENGTHS, vocab: int = VOCAB) -> list[Sample]:
+def write_data(
+    recipe: Recipe,
+    lengths: Sequence[int] = LENGTHS,
+    vocab: int = VOCAB,
+    inputs: Mapping[str, str] = NOTHING,
+) -> list[Sample]:
     """The data stage, finished: random tokens."""
     folder = recipe.stage("data")
-    stage = Stage(folder, "data", {}, {})
+    stage = Stage(folder, "data", {}, inputs)
     random = np.random.default_rng(5)
     samples = [
         Sample(

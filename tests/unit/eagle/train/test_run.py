@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -235,3 +236,70 @@ def _train_by(processes: int, recipe: Recipe) -> None:
     environment |= {"OMP_NUM_THREADS": "1"}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr[-4000:]
+
+
+@pytest.mark.parametrize(
+    ("section", "change", "said"),
+    [
+        ("train", {"epochs": 9}, "epochs = 2, not 9"),
+        ("data", {"draft_vocabulary": 12}, "draft_vocabulary = 30, and .* says 12 by now.*eagle data RECIPE"),
+        ("states", {"top": 3}, "top = 8, and .* says 3 by now.*eagle states RECIPE"),
+    ],
+)
+def test_a_recipe_that_was_edited_since_is_not_passed_over(
+    section: str, change: dict[str, Any], said: str, tmp_path: Path
+):
+    recipe = tiny_recipe(tmp_path)
+    for name in ("data", "states"):
+        path = recipe.stage(name) / "stage.json"
+        settings = asdict(getattr(recipe, name))
+        path.write_bytes(orjson.dumps({**orjson.loads(path.read_bytes()), "settings": settings}))
+    train_head(recipe)
+    before = best(recipe)
+    edited = replace(recipe, **{section: replace(getattr(recipe, section), **change)})
+    for fresh in (False, True) if section != "train" else (False,):
+        with pytest.raises(UsageError, match=said):
+            train_head(edited, fresh=fresh)
+    assert best(recipe) == before
+
+
+def test_a_whole_training_of_other_states_is_not_passed_over(tmp_path: Path):
+    recipe = tiny_recipe(tmp_path / "one")
+    train_head(recipe)
+    other = tiny_recipe(tmp_path / "other", samples=20)
+    for name in ("data", "states"):
+        shutil.rmtree(recipe.stage(name))
+        shutil.copytree(other.stage(name), recipe.stage(name))
+    with pytest.raises(UsageError, match=r"was begun with another data/samples.parquet.*--fresh"):
+        train_head(recipe)
+    assert train_head(recipe, fresh=True).found["train_samples"] == 15
+
+
+def test_a_whole_training_may_be_evaluated_with_longer_drafts(tmp_path: Path):
+    recipe = tiny_recipe(tmp_path)
+    made = train_head(recipe)
+    assert train_head(replace(recipe, evaluate=replace(recipe.evaluate, k=7))) == made
+
+
+@pytest.mark.parametrize("what", ["loss", "gradient_norm"])
+def test_a_training_that_diverges_ends_before_it_is_kept(
+    what: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    from breakeven.eagle.train.stepping import Stepper
+
+    real, steps = Stepper.step, iter(range(1, 9))
+
+    def diverging(self: Stepper, *given: Any) -> Any:
+        taken = real(self, *given)
+        if next(steps) < 5:
+            return taken
+        if what == "loss":
+            return replace(taken, scores=replace(taken.scores, loss=float("nan")))
+        return replace(taken, gradient_norm=float("inf"))
+
+    monkeypatch.setattr(Stepper, "step", diverging)
+    recipe = tiny_recipe(tmp_path)
+    with pytest.raises(UsageError, match=r"has diverged: in step 5 .*learning_rate.*--fresh"):
+        train_head(recipe)
+    assert [line["step"] for line in curve(recipe) if "loss" in line] == [1, 2, 3, 4]
+    assert (recipe.stage("train") / "checkpoint-000004").is_dir()

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from breakeven.guard.settings import GuardSettings
-from breakeven.guard.simulate.batched import KnownTimes, serve
+from breakeven.guard.simulate.batched import serve
 from breakeven.guard.simulate.guarded import guarded_steps
 from breakeven.guard.simulate.times import Times, times_of
-from tests.unit.forecast.costs import FREE, Line, drafting
+from tests.unit.forecast.costs import Line, drafting
 from tests.unit.guard.simulate.texts import looked
 
 COSTS = {"cheap": Line(0.0095, 0.0005), "middling": Line(0.008, 0.002), "dear": Line(0.004, 0.006)}
@@ -45,10 +45,3 @@ def test_a_busy_batch_drafts_less(tmp_path: Path):
         serve(looked(tmp_path), of(steep, c), GuardSettings()).counters.drafted_tokens or 0 for c in (1, 8)
     ]
     assert drafted[1] <= drafted[0]
-
-
-def test_what_a_policy_is_told_of_the_cost():
-    times = [times_of(Line(0.008, 0.002), FREE, c, 3, 0.0) for c in (1, 2)]
-    known = KnownTimes(times)
-    assert known.seconds(4, 1) == pytest.approx([0.010, 0.010, 0.012, 0.014, 0.016])
-    assert known.seconds(5, 2) == pytest.approx([0.012, 0.012, 0.012, 0.014, 0.016, 0.018])

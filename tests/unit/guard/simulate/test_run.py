@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from breakeven.cost.step import Step
 from breakeven.errors import UsageError
 from breakeven.forecast.prefill import prefill_given
 from breakeven.forecast.run import forecast_source
@@ -163,3 +164,24 @@ def test_terms_that_cannot_be():
         replace(terms(), grid=())
     with pytest.raises(UsageError, match="give one or more, from 1"):
         replace(terms(), concurrencies=(0,))
+
+
+def test_what_the_cost_says_of_its_largest_step_is_told(tmp_path: Path):
+    asked: list[Step] = []
+
+    class Doubtful(Line):
+        def warnings(self, step: Step) -> tuple[str, ...]:
+            asked.append(step)
+            return ("beyond what was measured",)
+
+    made = simulate_source(record(tmp_path), terms(Doubtful(0.010, 0.001), concurrencies=(1, 4)), jobs=1)
+    assert "beyond what was measured" in made.warnings
+    assert asked[0].sequences == 4 and asked[0].batch_tokens == 4 + GuardSettings().most_tokens
+
+
+def test_no_doubt_is_told_of_figures_that_are_not_there(tmp_path: Path):
+    """Nothing here has an interval, and one request at a time drains no batch."""
+    made = simulate_source(record(tmp_path, requests=1), terms(), jobs=1)
+    assert not any("interval" in said or "drains" in said for said in made.warnings)
+    short = simulate_source(record(tmp_path), terms(concurrencies=(1, 64)), jobs=1)
+    assert any(said.startswith("from concurrency 64 on") for said in short.warnings)

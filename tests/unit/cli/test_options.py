@@ -1,0 +1,36 @@
+"""Options that several verbs share: what they take, and what is said of the rest."""
+
+from __future__ import annotations
+
+import click
+import pytest
+
+from breakeven.cli.options import ShareBelowOne, share_below_one
+from breakeven.errors import UsageError
+
+
+@pytest.mark.parametrize("text", ["0.02", "2%", " 2 % ", ".02", "2e-2"])
+def test_a_share_in_any_spelling(text: str):
+    assert share_below_one(text) == 0.02
+
+
+def test_a_share_reaches_from_nothing_to_below_all():
+    assert share_below_one("0") == share_below_one("0%") == 0
+    assert share_below_one("99.9%") == 0.999
+
+
+@pytest.mark.parametrize(
+    "text", ["1", "100%", "150 %", "-1%", "-0.1", "two", "nan", "inf", "", "%", "2%%", "%2", "0.02;0.05"]
+)
+def test_what_is_no_share(text: str):
+    with pytest.raises(ValueError, match="is no share from 0 to below 1"):
+        share_below_one(text)
+    option = click.Option(["--epsilon"])
+    with pytest.raises(UsageError, match=r"type  --epsilon 2%  or  --epsilon 0\.02"):
+        ShareBelowOne().convert(text, option, None)
+
+
+def test_a_long_word_is_cut():
+    with pytest.raises(UsageError) as caught:
+        ShareBelowOne().convert("x" * 10_000, None, None)
+    assert len(str(caught.value)) < 120
