@@ -11,7 +11,8 @@ from typing import Any
 import click
 import pytest
 
-from breakeven.cli import eagle
+from breakeven.cli.eagle import STAGES as ALL
+from breakeven.cli.eagle import run
 from breakeven.cli.eagle_card import card
 from breakeven.cli.eagle_data import data
 from breakeven.cli.eagle_export import export
@@ -138,10 +139,10 @@ def test_init_on_a_full_disk_leaves_nothing_in_the_way(recipe: Path, monkeypatch
 
 def test_run_does_every_stage_in_turn_and_nothing_anew(recipe: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     done: list[tuple[str | None, dict[str, Any]]] = []
-    for stage in eagle.STAGES:
+    for stage in ALL:
         noted = partial(lambda name, **given: done.append((name, given)), stage.name)
         monkeypatch.setattr(stage, "callback", noted)
-    eagle.run.main([str(recipe)], standalone_mode=False)
+    run.main([str(recipe)], standalone_mode=False)
     assert [name for name, _ in done] == ["data", "states", "train", "evaluate", "export", "card"]
     for _, given in done:
         assert given.pop("recipe") == recipe
