@@ -21,7 +21,8 @@ counted against that.
 
 A size that nobody tried is bounded from above, so a policy may never draft it, and never learn that it would
 pay; nor, once it has stopped, that drafts are cheap again. `probe` says when one draft is worth its cost for
-what it tells.
+what it tells. If drafts are believed so dear that no reply could bear a probe, none is made. So an extra that
+no step has paid for a long time fades, until one does.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ from collections import deque
 import numpy as np
 
 from breakeven.cost.curve import Curve
-from breakeven.guard.probes import FIRST_REST, Probes
+from breakeven.guard.probes import FIRST_REST, MOST_REST, Probes
 from breakeven.guard.told_sizes import CHANGED, Floats, ToldSizes
 from breakeven.guard.told_steps import MOST_TOKENS, ToldSteps
 from breakeven.guard.tracked import LEAP, LEAST, RECENT, Tracked, middle
@@ -121,6 +122,8 @@ class LiveCost:
         beyond = math.log(seconds) - self._curve[tokens]
         if tokens == sequences:
             self._tell_plain(tokens, beyond)
+            if (self._steps - self._drafted_at) % MOST_REST == 0:
+                self._extra.fade()
         elif self._levels or self._measured:
             self._tell_drafted(tokens, sequences, beyond)
 

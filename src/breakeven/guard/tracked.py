@@ -52,6 +52,10 @@ class Tracked:
         """What was told last is too old to tell of now: the value stays until new ones say otherwise."""
         self._last.clear()
 
+    def fade(self) -> None:
+        """It is believed half as far above 0 as it was."""
+        self.value = min(self.value, self.value / 2)
+
     def put_right(self, told: Sequence[float]) -> None:
         """As if these, one or more, had been told instead of the last ones."""
         self._last = deque(told, maxlen=RECENT)

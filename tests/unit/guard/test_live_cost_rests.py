@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from breakeven.guard.live_cost import LiveCost
-from breakeven.guard.probes import FIRST_REST
+from breakeven.guard.probes import FIRST_REST, MOST_REST
 from breakeven.guard.tracked import LEAST
 from tests.unit.guard.driving import Server, curve, gentle, ratio
 
@@ -60,3 +60,23 @@ def test_a_change_of_drafts_that_are_made_anyway_hurries_the_next_probe():
     assert cost.in_doubt
     server.told(cost, 1, times=LEAST)
     assert probe_due_after(cost, server) <= FIRST_REST
+
+
+def test_what_no_draft_has_paid_for_long_is_believed_less():
+    """The extra alone: what a draft of that size takes beside it is the server's own."""
+    cost, server = slowed()
+    server.told(cost, 1, times=MOST_REST)
+    assert ratio(cost, 4) == pytest.approx(1.3 * 3**0.5, rel=0.05)
+    server.told(cost, 1, times=9 * MOST_REST)
+    assert ratio(cost, 4) == pytest.approx(1.3, rel=0.05)
+    server.told(cost, 4)
+    assert ratio(cost, 4) == pytest.approx(3.9, rel=0.05)
+
+
+def test_drafts_that_are_cheap_beside_plain_steps_stay_so():
+    cost, server = LiveCost(curve(gentle)), Server(noise=0.0)
+    server.drafted_factor = 0.8
+    server.told(cost, 1, 4, times=20)
+    before = ratio(cost, 4)
+    server.told(cost, 1, times=3 * MOST_REST)
+    assert ratio(cost, 4) == pytest.approx(before, rel=0.02) and before < 1.2

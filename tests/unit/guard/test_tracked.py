@@ -85,3 +85,10 @@ def test_it_stays_within_what_it_was_told_and_believed(believed: float, weight: 
     for value in told:
         one.tell(value)
     assert min(believed, *told) - 1e-9 <= one.value <= max(believed, *told) + 1e-9
+
+
+@pytest.mark.parametrize(("value", "faded"), ((1.0, 0.5), (0.0, 0.0), (-0.4, -0.4)))
+def test_it_fades_from_above(value: float, faded: float):
+    one = Tracked(value, 4)
+    one.fade()
+    assert one.value == faded

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from breakeven.guard._kernels import LONGEST_RUN
+from breakeven.guard.probes import MOST_REST
 from breakeven.guard.settings import GuardSettings
 from breakeven.guard.vllm_steps import GuardedSteps, Limits
 from tests.unit.guard.driving import curve
@@ -79,6 +80,28 @@ def test_stalls_are_not_charged() -> None:
     for step in range(70):
         served.step(stall=20.0 if step % 14 == 9 else 0.0)
     assert served.error == pytest.approx(0, abs=2) and served.saved > 300
+
+
+def copies(served: Served, random: Random, steps: int, factor: float) -> int:
+    """Tokens drafted in so many steps, for one short reply after another that copies its prompt."""
+    drafted = 0
+    for _ in range(steps):
+        if not served.fake.batch:
+            prompt = random.sample(range(5000), 60)
+            served.fake.start(prompt, prompt * 2)
+        served.fake.clear()
+        drafted += served.step(factor)
+    return drafted
+
+
+def test_drafts_that_no_reply_could_bear_are_tried_again() -> None:
+    """Though 2 % of 120 plain steps pay for no probe, by what was known of drafts last."""
+    served, random = Served(), Random(1)
+    assert copies(served, random, 200, 1.0) > 200
+    copies(served, random, 400, 60.0)
+    assert copies(served, random, 400, 60.0) == 0
+    copies(served, random, 4 * MOST_REST, 1.0)
+    assert copies(served, random, 200, 1.0) > 200
 
 
 def many(served: Served, requests: int, random: Random) -> None:
