@@ -53,6 +53,8 @@ def evaluate(recipe: Path, head: Path | None, fresh: bool, as_json: bool) -> Non
         options.print_json(evaluation_json(made))
     else:
         print_evaluation(made, record, stdout())
+        if head is None:
+            click.echo(f"Next: breakeven eagle export {shlex.quote(str(recipe))}")
 
 
 def _again(recipe: Path, head: Path | None) -> str:

@@ -59,6 +59,7 @@ def test_report_and_json_say_the_same(tmp_path: Path):
     assert body["combined"]["hindsight"] is True
     rates = [f"{one['estimate']:.3f}" for one in body["chained"]["accepted_by_position"]]
     assert f"--per-position {','.join(rates)}" in told.stdout
+    assert f"Next: breakeven eagle export {recipe}" in told.stdout
     (tmp_path / "eagle" / "evaluation" / "evaluation.json").unlink()
     assert ran(recipe, "--fresh").exit_code == 0
     assert (tmp_path / "eagle" / "evaluation" / "evaluation.json").exists()

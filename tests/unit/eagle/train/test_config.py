@@ -18,6 +18,7 @@ KIMI = {
     "num_attention_heads": 64,
     "num_key_value_heads": 64,
     "kv_lora_rank": 512,
+    "v_head_dim": 128,
     "rms_norm_eps": 1e-5,
     "rope_theta": 50_000.0,
     "rope_scaling": {"type": "yarn", "factor": 32.0},
@@ -46,8 +47,10 @@ def test_plain_target_lends_its_own_sizes():
 
 def test_compressed_attention_becomes_plain_heads():
     found = layer(KIMI)
-    assert (found["num_attention_heads"], found["num_key_value_heads"], found["head_dim"]) == (64, 64, 112)
+    assert (found["num_attention_heads"], found["num_key_value_heads"], found["head_dim"]) == (64, 64, 128)
     assert found["rope_parameters"] == {"rope_type": "default", "rope_theta": 50_000.0}
+    unsaid = layer({name: value for name, value in KIMI.items() if name != "v_head_dim"})
+    assert unsaid["head_dim"] == 7168 // 64
 
 
 def test_heads_that_do_not_divide_the_hidden_size():
