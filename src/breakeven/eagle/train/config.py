@@ -74,7 +74,8 @@ def _shape(text: Mapping[str, Any], layers: Sequence[int], draft_vocabulary: int
 
 def _attention(text: Mapping[str, Any], hidden: int) -> tuple[int, int, int]:
     """Heads, those of keys and values, and their size: as the target has them; of one that compresses keys
-    and values, plain ones as wide as its values. LlamaConfig wants `hidden` to be a multiple of the number of heads."""
+    and values, plain ones as wide as its values. LlamaConfig wants `hidden` to be a multiple of the number of
+    heads."""
     heads = _number(text, "num_attention_heads")
     compressed = text.get("kv_lora_rank") is not None
     key_value_heads = heads if compressed else text.get("num_key_value_heads") or heads
