@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-import json
-import os
 import random
-import subprocess
-import sys
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,6 +15,7 @@ from breakeven.cost.drafting import DraftingCost
 from breakeven.cost.step import Step
 from breakeven.forecast.collected import SettingSteps
 from breakeven.forecast.simulate import Batching
+from tests.oracle.plain_python import digest_in_plain_python
 from tests.unit.forecast.costs import Line, drafting, record
 
 ROUNDING = 1e-11
@@ -159,13 +155,5 @@ def digest() -> list[list[str]]:
 
 
 def test_plain_python_gives_the_same() -> None:
-    code = "import json; from tests.oracle.test_batching_oracle import digest; print(json.dumps(digest()))"
-    found = subprocess.run(
-        [sys.executable, "-c", code],
-        env={**os.environ, "BREAKEVEN_COMPILED": "0"},
-        cwd=Path(__file__).parents[2],
-        check=True,
-        capture_output=True,
-        text=True,
-    )
-    assert json.loads(found.stdout) == digest()
+    found = digest_in_plain_python(__name__)
+    assert found == digest()

@@ -5,12 +5,8 @@ from __future__ import annotations
 import itertools
 import json
 import math
-import os
 import random
-import subprocess
-import sys
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -20,6 +16,7 @@ from breakeven.guard._kernels import guard_requests
 from breakeven.guard.policy import Policy, knobs_of, new_totals
 from breakeven.guard.settings import GuardSettings
 from breakeven.guard.survival import Survival
+from tests.oracle.plain_python import digest_in_plain_python
 
 LENGTHS = (
     (0, 1),
@@ -281,13 +278,5 @@ def digest() -> list[object]:
 
 
 def test_plain_python_gives_the_same() -> None:
-    code = "import json; from tests.oracle.test_guard_policy import digest; print(json.dumps(digest()))"
-    found = subprocess.run(
-        [sys.executable, "-c", code],
-        env={**os.environ, "BREAKEVEN_COMPILED": "0"},
-        cwd=Path(__file__).parents[2],
-        check=True,
-        capture_output=True,
-        text=True,
-    )
-    assert json.loads(found.stdout) == json.loads(json.dumps(digest()))
+    found = digest_in_plain_python(__name__)
+    assert found == json.loads(json.dumps(digest()))

@@ -3,14 +3,9 @@
 from __future__ import annotations
 
 import inspect
-import json
-import os
 import random
-import subprocess
-import sys
 import textwrap
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -28,6 +23,7 @@ from breakeven.drafters.llamacpp_ngram_mod import LlamaNgramMod, NgramModSetting
 from breakeven.drafters.tokens import flat
 from breakeven.replay.steps import accepted_of, step_through
 from tests.oracle.llamacpp_twins import CacheTwin, MapTwin, ModTwin
+from tests.oracle.plain_python import digest_in_plain_python
 
 CONTEXTS = 50_000
 ALPHABETS: Sequence[Sequence[int]] = (
@@ -158,15 +154,7 @@ def digest(name: str) -> list[list[int]]:
 
 @pytest.mark.parametrize("name", ["map_k", "map_k4v", "mod"])
 def test_plain_python_gives_the_same(name: str) -> None:
-    code = f"from tests.oracle.test_llamacpp_drafters import digest; print(digest({name!r}))"
-    found = subprocess.run(
-        [sys.executable, "-c", code],
-        env={**os.environ, "BREAKEVEN_COMPILED": "0"},
-        cwd=Path(__file__).parents[2],
-        check=True,
-        capture_output=True,
-        text=True,
-    )
+    found = digest_in_plain_python(__name__, name)
     compiled = digest(name)
-    assert json.loads(found.stdout) == compiled
+    assert found == compiled
     assert sum(map(sum, compiled)) > 0

@@ -6,7 +6,6 @@ import json
 import os
 import random
 import subprocess
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +21,7 @@ from breakeven.drafters.tokens import UNLIMITED, Tokens, flat
 from breakeven.drafters.vllm_ngram import VllmNgram, VllmNgramSettings
 from breakeven.replay.steps import accepted_of
 from tests.oracle import ngram_twin
+from tests.oracle.plain_python import digest_in_plain_python
 from tests.oracle.texts import requests_of
 
 CONTEXTS = 50_000
@@ -210,16 +210,8 @@ def digest(name: str) -> list[list[int]]:
 
 @pytest.mark.parametrize("name", KINDS)
 def test_plain_python_gives_the_same(name: str) -> None:
-    code = f"from tests.oracle.test_ngram_drafters import digest; print(digest({name!r}))"
-    found = subprocess.run(
-        [sys.executable, "-c", code],
-        env={**os.environ, "BREAKEVEN_COMPILED": "0"},
-        cwd=Path(__file__).parents[2],
-        check=True,
-        capture_output=True,
-        text=True,
-    )
-    assert json.loads(found.stdout) == digest(name)
+    found = digest_in_plain_python(__name__, name)
+    assert found == digest(name)
 
 
 @pytest.mark.peers

@@ -6,7 +6,6 @@ import json
 import os
 import random
 import subprocess
-import sys
 from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
@@ -18,6 +17,7 @@ from breakeven.drafters import _suffix_tree
 from breakeven.drafters.base import Limits
 from breakeven.drafters.tokens import flat
 from breakeven.drafters.vllm_suffix import VllmSuffix, VllmSuffixSettings
+from tests.oracle.plain_python import digest_in_plain_python
 from tests.oracle.suffix_twin import SuffixTwin
 from tests.oracle.texts import requests_of
 
@@ -160,16 +160,8 @@ def digest() -> list[tuple[int, int]]:
 
 
 def test_plain_python_gives_the_same() -> None:
-    code = "from tests.oracle.test_vllm_suffix import digest; import json; print(json.dumps(digest()))"
-    found = subprocess.run(
-        [sys.executable, "-c", code],
-        env={**os.environ, "BREAKEVEN_COMPILED": "0"},
-        cwd=Path(__file__).parents[2],
-        check=True,
-        capture_output=True,
-        text=True,
-    )
-    assert [tuple(row) for row in json.loads(found.stdout)] == digest()
+    found = digest_in_plain_python(__name__)
+    assert [tuple(row) for row in found] == digest()
 
 
 @pytest.mark.peers

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import errno
-import os
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -22,6 +20,7 @@ from breakeven.cli.eagle_train import train
 from breakeven.eagle.at_work import at_work
 from breakeven.eagle.recipe_file import read_recipe
 from breakeven.errors import StorageError, UsageError
+from tests.unit.eagle.full_disk import fill_disk
 
 RECIPE = '[target]\nmodel = "target"\n[data]\nsources = ["none"]\n'
 FILES = ("begun.json", "x")
@@ -126,10 +125,7 @@ def test_fresh_removes_nothing_before_all_else_is_right(command: click.Command, 
 
 
 def test_init_on_a_full_disk_leaves_nothing_in_the_way(recipe: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(_descriptor: int) -> None:
-        raise OSError(errno.ENOSPC, "No space left on device")
-
-    monkeypatch.setattr(os, "fsync", full)
+    fill_disk(monkeypatch, 0)
     with pytest.raises(StorageError, match="the disk is full"):
         init.main(["--out", "other.toml"], standalone_mode=False)
     monkeypatch.undo()

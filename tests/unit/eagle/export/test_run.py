@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import errno
 import json
-import os
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -25,6 +23,7 @@ from breakeven.eagle.recipe import ExportSettings, Recipe, Target  # noqa: E402
 from breakeven.eagle.stage import checksum  # noqa: E402
 from breakeven.errors import BreakevenError, RunFormatError, StorageError, UsageError  # noqa: E402
 from tests.unit.eagle.export.heads import DRAFT_IDS, TARGET, trained  # noqa: E402
+from tests.unit.eagle.full_disk import fill_disk  # noqa: E402
 
 pytestmark = pytest.mark.eagle
 ALL_IDS = tuple(range(64))
@@ -267,16 +266,7 @@ def test_what_was_killed_ends_with_the_same_bytes(
 def test_a_full_disk_is_told_and_loses_nothing(nth: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     whole, cut = trained(tmp_path / "whole"), trained(tmp_path / "cut")
     exported(whole)
-    left, real = nth, os.fsync
-
-    def full(descriptor: int) -> None:
-        nonlocal left
-        if left == 0:
-            raise OSError(errno.ENOSPC, "No space left on device")
-        left -= 1
-        real(descriptor)
-
-    monkeypatch.setattr(os, "fsync", full)
+    fill_disk(monkeypatch, nth)
     with pytest.raises(StorageError, match="the disk is full"):
         exported(cut)
     monkeypatch.undo()

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import errno
 import json
-import os
 import shutil
 from collections.abc import Sequence
 from dataclasses import replace
@@ -22,6 +20,7 @@ from breakeven.eagle.stage import checksum, start_over  # noqa: E402
 from breakeven.eagle.states import loaded, run  # noqa: E402
 from breakeven.eagle.states.run import make_states  # noqa: E402
 from breakeven.errors import RunFormatError, StorageError, UsageError  # noqa: E402
+from tests.unit.eagle.full_disk import fill_disk  # noqa: E402
 from tests.unit.eagle.states.tiny import (  # noqa: E402
     HIDDEN,
     LENGTHS,
@@ -132,17 +131,7 @@ def test_an_interrupted_run_ends_with_the_same_bytes(
 def test_a_disk_that_fills_up_anywhere_loses_nothing(
     writes: int, recipe: Recipe, uninterrupted: dict[str, bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    left = writes
-    real = os.fsync
-
-    def full(descriptor: int) -> None:
-        nonlocal left
-        if left == 0:
-            raise OSError(errno.ENOSPC, "No space left on device")
-        left -= 1
-        real(descriptor)
-
-    monkeypatch.setattr(os, "fsync", full)
+    fill_disk(monkeypatch, writes)
     with pytest.raises(StorageError, match="full"):
         make_states(recipe, Counted())
     monkeypatch.undo()
