@@ -14,6 +14,8 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+import pytest
+
 import breakeven
 from breakeven.guard.config import CONFIG
 from tests.e2e.tiny_qwen import BYTE_0, PRINTABLE
@@ -38,6 +40,13 @@ def lacks(python: str) -> str:
     env = {**os.environ, "PYTHONPATH": _path(())}
     done = subprocess.run(words, env=env, capture_output=True, text=True, check=False)
     return done.stderr.strip().splitlines()[-1] if done.returncode else ""
+
+
+def skip_without_guard(python: str) -> None:
+    """For tests that this Python serves."""
+    missing = lacks(python)
+    if missing:
+        pytest.skip(f"{python} cannot import the guard ({missing}): install breakeven's dependencies there")
 
 
 def _path(folders: Sequence[Path]) -> str:

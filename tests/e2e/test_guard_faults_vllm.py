@@ -37,7 +37,15 @@ from breakeven.guard.survival import Survival
 from breakeven.guard.vllm_rows import MOST_PARKED
 from breakeven.trace.meta import ServerInfo
 from tests.e2e.command import soon
-from tests.e2e.guarded_vllm import GUARD, ROOM, Prompt, Served, lacks, mixed_prompts, serving
+from tests.e2e.guarded_vllm import (
+    GUARD,
+    ROOM,
+    Prompt,
+    Served,
+    mixed_prompts,
+    serving,
+    skip_without_guard,
+)
 from tests.e2e.tiny_qwen import BYTE_0, PRINTABLE, write_tiny_qwen
 
 PYTHON = os.environ.get("BREAKEVEN_VLLM_PYTHON", "")
@@ -113,9 +121,7 @@ class Faults:
 
 @pytest.fixture(scope="module")
 def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    missing = lacks(PYTHON)
-    if missing:
-        pytest.skip(f"{PYTHON} cannot import the guard ({missing}): install breakeven's dependencies there")
+    skip_without_guard(PYTHON)
     return write_tiny_qwen(tmp_path_factory.mktemp("tiny") / "model")
 
 

@@ -20,7 +20,17 @@ from pathlib import Path
 import pytest
 
 from breakeven.guard.config import MODE
-from tests.e2e.guarded_vllm import FREE, GUARD, STOCK, Prompt, Served, lacks, mixed_prompts, serving
+from tests.e2e.guarded_vllm import (
+    FREE,
+    GUARD,
+    STOCK,
+    Prompt,
+    Served,
+    lacks,
+    mixed_prompts,
+    serving,
+    skip_without_guard,
+)
 from tests.e2e.small_qwen import write_small_qwen
 
 PYTHON = os.environ.get("BREAKEVEN_VLLM_PYTHON", "")
@@ -81,9 +91,7 @@ class Slow(GuardedNgram):
 
 @pytest.fixture(scope="module")
 def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    missing = lacks(PYTHON)
-    if missing:
-        pytest.skip(f"{PYTHON} cannot import the guard ({missing}): install breakeven's dependencies there")
+    skip_without_guard(PYTHON)
     return write_small_qwen(tmp_path_factory.mktemp("moe") / "model", moe=True, ff=EXPERT_FF, free=FREE)
 
 
