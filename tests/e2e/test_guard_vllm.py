@@ -222,8 +222,9 @@ def drafted_share(steps: Sequence[tuple[int, ...]]) -> float:
     return sum(drafted > 0 for _, drafted in steps) / len(steps)
 
 
-SIDES = {"plain": None, "stock": STOCK, "guard": GUARD, "off": GUARD}
-"""`off` is the guard that never drafts: what this vLLM gives up for having a drafter at all."""
+SIDES = {"plain": None, "waits": None, "stock": STOCK, "guard": GUARD, "off": GUARD}
+"""`waits` is plain decoding without asynchronous scheduling, which vLLM gives up for any such drafter; `off` is
+the guard that never drafts."""
 REPEATS = 3
 ONE_PROCESS = ("--max-num-seqs", "8", "--distributed-executor-backend", "uni")
 """A worker of its own would wait busily, and take the cores of the server whose turn it is."""
@@ -245,7 +246,7 @@ def test_beside_plain_and_stock(kind: str, tmp_path: Path) -> None:
                     model,
                     speculative,
                     tmp_path / f"{name}.log",
-                    more=ONE_PROCESS,
+                    more=(*ONE_PROCESS, *(("--no-async-scheduling",) if name == "waits" else ())),
                     variables={MODE: "off"} if name == "off" else None,
                 )
             )
@@ -254,7 +255,7 @@ def test_beside_plain_and_stock(kind: str, tmp_path: Path) -> None:
         for one in servers.values():
             one.replies(prompts[:2], 1)
         tables = {1: timed(servers, prompts, 1)}
-        del servers["off"]
+        del servers["waits"], servers["off"]
         tables |= {concurrency: timed(servers, prompts, concurrency) for concurrency in (4, 8)}
         print(servers["guard"].guard())
     for concurrency, table in tables.items():
