@@ -29,7 +29,7 @@ import orjson
 
 from breakeven.drafters.compiler import COMPILED
 from breakeven.guard.known_times import KnownTimes
-from breakeven.guard.match_index import LongestMatch
+from breakeven.guard.match_index import LongestMatch, Match
 from breakeven.guard.policy import Policy
 from breakeven.guard.settings import GuardSettings
 from breakeven.guard.told_steps import MOST_TOKENS
@@ -50,19 +50,18 @@ def policy_us(sequences: int) -> Callable[[], tuple[float, float]]:
     states = [policy.begin() for _ in range(sequences)]
     draw = np.random.default_rng(1)
     draft = np.arange(10, dtype=np.int32)
-    drafts = [draft] * sequences
-    periods = np.full(sequences, 500, np.int32)
-    matches = draw.integers(1, 33, (STEPS, sequences)).astype(np.int32)
-    right = draw.geometric(0.3, (STEPS, sequences)) - 1
+    lengths = draw.integers(1, 33, (STEPS, sequences)).tolist()
+    matches = [[Match(length, 500, draft) for length in step] for step in lengths]
+    right = (draw.geometric(0.3, (STEPS, sequences)) - 1).tolist()
     wrong = np.full(1, 99, np.int32)
 
     def run() -> tuple[float, float]:
         deciding = observing = 0.0
         for i in range(STEPS):
             began = time.perf_counter()
-            ks = policy.decide(states, matches[i], drafts, periods).ks
+            ks = policy.decide(states, matches[i]).ks
             deciding += time.perf_counter() - began
-            emitted = [np.concatenate([draft[:n], wrong]) for n in np.minimum(ks, right[i]).tolist()]
+            emitted = [np.concatenate([draft[:n], wrong]) for n in map(min, ks, right[i])]
             began = time.perf_counter()
             policy.observe(states, emitted)
             observing += time.perf_counter() - began

@@ -225,9 +225,14 @@ def drafted_share(steps: Sequence[tuple[int, ...]]) -> float:
 SIDES = {"plain": None, "waits": None, "stock": STOCK, "guard": GUARD, "off": GUARD}
 """`waits` is plain decoding without asynchronous scheduling, which vLLM gives up for any such drafter; `off` is
 the guard that never drafts."""
-REPEATS = 3
-ONE_PROCESS = ("--max-num-seqs", "8", "--distributed-executor-backend", "uni")
-"""A worker of its own would wait busily, and take the cores of the server whose turn it is."""
+REPEATS = 5
+KEPT = 0.95
+"""The least speedup of a prompt: 0.98, and what one reply can be measured to here."""
+ONE_CORE = {"VLLM_CPU_OMP_THREADS_BIND": "0"}
+"""For the worker's threads; the engine, which waits busily for them, has the other one."""
+BUSY_S = 1.2
+"""After a step, an idle worker and its engine wait busily for a second, and take the cores of the server
+whose turn it is."""
 FEED_FORWARD = {"dense": 4096, "moe": 256}
 
 
@@ -237,7 +242,7 @@ def test_beside_plain_and_stock(kind: str, tmp_path: Path) -> None:
     """Servers of which one works at a time: each prompt goes to all, in an order that turns."""
     assert not lacks(PYTHON)
     model = write_small_qwen(tmp_path / "model", moe=kind == "moe", ff=FEED_FORWARD[kind], free=FREE)
-    prompts = mixed_prompts(8, 240)
+    prompts = mixed_prompts(8, 160)
     with ExitStack() as stack:
         servers = {
             name: stack.enter_context(
@@ -246,8 +251,8 @@ def test_beside_plain_and_stock(kind: str, tmp_path: Path) -> None:
                     model,
                     speculative,
                     tmp_path / f"{name}.log",
-                    more=(*ONE_PROCESS, *(("--no-async-scheduling",) if name == "waits" else ())),
-                    variables={MODE: "off"} if name == "off" else None,
+                    more=("--max-num-seqs", "8", *(("--no-async-scheduling",) if name == "waits" else ())),
+                    variables=ONE_CORE | ({MODE: "off"} if name == "off" else {}),
                 )
             )
             for name, speculative in SIDES.items()
@@ -264,14 +269,17 @@ def test_beside_plain_and_stock(kind: str, tmp_path: Path) -> None:
             cells = " ".join(f"{one:6.3f}" for one in speedups)
             print(f"{name:6} {cells} | {mean(speedups):6.3f}")
     guard, stock, off = (tables[1][name] for name in ("guard", "stock", "off"))
-    kept = min(ours / idle for ours, idle in zip(guard, off, strict=True))
-    assert kept >= 0.95, "0.98 of a drafter that never drafts, and what one reply is measured to"
+    for one in (tables[1]["plain"], off):
+        assert min(ours / idle for ours, idle in zip(guard, one, strict=True)) >= KEPT
     if kind == "moe":
         assert mean(guard) >= mean(stock) - 0.02
 
 
 def timed(servers: dict[str, Served], prompts: list[Prompt], concurrency: int) -> dict[str, list[float]]:
-    """Plain's median time / each side's; at a concurrency above 1 that of all prompts together."""
+    """Plain's time / each side's, the least of the repeats, as whatever else the machine does adds to it.
+
+    At a concurrency above 1 the time is that of all prompts together.
+    """
     groups = [[one] for one in prompts] if concurrency == 1 else [prompts]
     times: dict[str, list[list[float]]] = {name: [[] for _ in groups] for name in servers}
     names = list(servers)
@@ -279,14 +287,15 @@ def timed(servers: dict[str, Served], prompts: list[Prompt], concurrency: int) -
         for i, group in enumerate(groups):
             turn, said = (repeat + i) % len(names), set()
             for name in names[turn:] + names[:turn]:
+                time.sleep(BUSY_S)
                 begin = time.perf_counter()
                 said.add(tuple(servers[name].replies(group, concurrency)))
                 times[name][i].append(time.perf_counter() - begin)
             assert len(said) == 1 or concurrency > 1, "other text than plain decoding's"
-    medians = {name: [statistics.median(one) for one in of] for name, of in times.items()}
+    least = {name: list(map(min, of)) for name, of in times.items()}
     return {
-        name: [plain / ours for plain, ours in zip(medians["plain"], of, strict=True)]
-        for name, of in medians.items()
+        name: [plain / ours for plain, ours in zip(least["plain"], of, strict=True)]
+        for name, of in least.items()
     }
 
 

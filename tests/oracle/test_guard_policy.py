@@ -13,6 +13,7 @@ import pytest
 
 from breakeven.guard import policy as ours
 from breakeven.guard._kernels import guard_requests
+from breakeven.guard.match_index import Match
 from breakeven.guard.policy import Policy, knobs_of, new_totals
 from breakeven.guard.settings import GuardSettings
 from breakeven.guard.survival import Survival
@@ -186,6 +187,11 @@ class Times:
         return 0
 
 
+def match_of(one: TwinRequest) -> Match:
+    """As the policy takes it."""
+    return Match(one.length, one.period, np.array(one.draft, np.int32))
+
+
 @pytest.mark.parametrize("epsilon", [0.0, 0.02, 0.3, math.inf])
 @pytest.mark.parametrize("sequences", [1, 2, 3])
 def test_a_batch_is_decided_and_accounted_as_by_the_twin(epsilon: float, sequences: int):
@@ -201,14 +207,8 @@ def test_a_batch_is_decided_and_accounted_as_by_the_twin(epsilon: float, sequenc
             batch, states = [one for one, _ in running], [state for _, state in running]
             for one in batch:
                 one.look(settings)
-            found = policy.decide(
-                states,
-                np.array([one.length for one in batch], np.int32),
-                [np.array(one.draft, np.int32) for one in batch],
-                np.array([one.period for one in batch], np.int32),
-            )
+            chosen = policy.decide(states, [match_of(one) for one in batch]).ks
             nets = twin.nets(batch)
-            chosen = tuple(found.ks.tolist())
             assert nets[chosen] >= max(nets.values()) - 1e-9
             came = twin.step(batch, list(chosen))
             policy.observe(states, [np.array(tokens, np.int32) for tokens in came])
@@ -255,13 +255,7 @@ def test_the_loop_over_a_record_is_the_policy(epsilon: float):
             one = TwinRequest(one.context + one.rest[:1], one.rest[1:])
             while one.rest:
                 one.look(settings)
-                found = policy.decide(
-                    [state],
-                    np.array([one.length], np.int32),
-                    [np.array(one.draft, np.int32)],
-                    np.array([one.period], np.int32),
-                )
-                k, n = int(found.ks[0]), 0
+                k, n = policy.decide([state], [match_of(one)]).ks[0], 0
                 while n < min(k, len(one.rest)) and one.draft[n] == one.rest[n]:
                     n += 1
                 policy.observe([state], [np.array(one.rest[: n + 1], np.int32)])

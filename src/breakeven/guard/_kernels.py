@@ -42,6 +42,13 @@ MOST_TAUGHT = 2048.0
 LONGEST_RUN = 64
 """Of hits that are counted: what goes on for longer is a copy or a loop, and tells of itself only."""
 
+SLOT, K, WHY = range(3)
+"""Rows of a step that is decided, with a column for each request: its row of the state, the draft tokens to
+verify, and the reason."""
+EMITTED, AGREED = 1, 2
+"""Rows of a step that was run, below SLOT: tokens that came, and how many of them, from the first on, are
+those of the candidate draft."""
+
 DRAFT, NO_MATCH, UNLIKELY, HIGH_LOAD, LEDGER, COST_UNKNOWN = range(6)
 """As in reasons.Reason."""
 
@@ -278,28 +285,21 @@ def credit(
 
 
 @kernel
-def decide_batch(
-    state: Any, slots: Any, found: Any, seconds: Any, counts: Any, knobs: Any,
-    ks: Any, reasons: Any, totals: Any,
-) -> Any:  # fmt: skip
-    """decide, of what was found: rows of length, period, and tokens of the candidate draft, shape (3, c)."""
-    for i in range(len(slots)):
-        state[slots[i], LENGTH] = found[0, i]
-        state[slots[i], PERIOD] = found[1, i]
-        state[slots[i], AVAILABLE] = found[2, i]
-    drafted, bearable = decide(state, slots, seconds, counts, knobs, ks, reasons)
-    totals[DECISIONS] += len(slots)
-    for reason in reasons:
+def decide_batch(state: Any, step: Any, seconds: Any, counts: Any, knobs: Any, totals: Any) -> Any:
+    """decide, of the slots of the step, shape (3, c); fills its K and WHY, and counts the reasons."""
+    drafted, bearable = decide(state, step[SLOT], seconds, counts, knobs, step[K], step[WHY])
+    totals[DECISIONS] += step.shape[1]
+    for reason in step[WHY]:
         totals[REASONS + reason] += 1
     return drafted, bearable
 
 
 @kernel
-def credit_batch(state: Any, slots: Any, counts: Any, knobs: Any, came: Any, totals: Any) -> float:
-    """credit, of each request; came: rows of emitted and agreed tokens, shape (2, c). Returns their sum."""
+def credit_batch(state: Any, step: Any, counts: Any, knobs: Any, totals: Any) -> float:
+    """credit, of each request of the step, shape (3, c). Returns their sum."""
     saved = 0.0
-    for i in range(len(slots)):
-        saved += credit(state, slots[i], counts, knobs, came[0, i], came[1, i], totals)
+    for i in range(step.shape[1]):
+        saved += credit(state, step[SLOT, i], counts, knobs, step[EMITTED, i], step[AGREED, i], totals)
     return saved
 
 
@@ -317,18 +317,17 @@ def guard_requests(
     steps, shape (n,). Returns the number of all.
     """
     n = 0
-    slots, ks, reasons = np.zeros(1, np.int64), np.zeros(1, np.int32), np.zeros(1, np.int64)
-    found = np.zeros((3, 1), np.int64)
+    step = np.zeros((3, 1), np.int64)
     for r in range(len(steps)):
         before = n
         state = np.zeros((1, COLUMNS))
         p, end = begins[r] + first, begins[r + 1]
         while p < end:
-            found[0, 0], found[1, 0], found[2, 0] = length[p], period[p], available[p]
-            decide_batch(state, slots, found, seconds, counts, knobs, ks, reasons, totals)
-            emitted = min(min(agreed[p], ks[0]) + 1, end - p)
+            state[0, LENGTH], state[0, PERIOD], state[0, AVAILABLE] = length[p], period[p], available[p]
+            decide_batch(state, step, seconds, counts, knobs, totals)
+            emitted = min(min(agreed[p], step[K, 0]) + 1, end - p)
             at[n] = p
-            drafted[n] = ks[0]
+            drafted[n] = step[K, 0]
             n += 1
             credit(state, 0, counts, knobs, emitted, min(agreed[p], emitted), totals)
             p += emitted

@@ -8,7 +8,7 @@ arrays are full, all is learned anew in arrays of twice the size.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,8 +26,7 @@ ROOT = 2
 """Most tokens that the index hashes as one."""
 
 
-@dataclass(frozen=True, slots=True)
-class Match:
+class Match(NamedTuple):
     """What the last tokens of a context were found to repeat."""
 
     length: int

@@ -24,13 +24,14 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from breakeven.guard import _kernels as kernels
 from breakeven.guard.charge import Charge
+from breakeven.guard.match_index import Match
 from breakeven.guard.reasons import Reason
 from breakeven.guard.settings import GuardSettings
 from breakeven.guard.survival import Survival
@@ -70,12 +71,11 @@ class StepTimes(Protocol):
         """Draft tokens, of `most` in the batch, to verify only to learn what that takes; 0: none is due."""
 
 
-@dataclass(frozen=True, slots=True)
-class Decision:
+class Decision(NamedTuple):
     """Of one step, for each request in the order given."""
 
-    ks: Int32s
-    """Draft tokens to verify; shape (c,)."""
+    ks: tuple[int, ...]
+    """Draft tokens to verify."""
     reasons: tuple[Reason, ...]
 
 
@@ -143,32 +143,30 @@ class Policy:
         """It ended; the state is not to be used again."""
         self._free.append(state.slot)
 
-    def decide(
-        self, states: Sequence[RequestState], matches: Int32s, drafts: Sequence[Int32s], periods: Int32s
-    ) -> Decision:
+    def decide(self, states: Sequence[RequestState], matches: Sequence[Match]) -> Decision:
         """Which begin of its draft each request of the batch has verified.
 
-        `matches`, shape (c,): tokens of each longest match, 0 without one. `drafts`: what followed it, of
-        which most_tokens are looked at. `periods`, shape (c,): tokens from the end of the match to the
-        context's.
+        `matches`: what the end of each context was found to repeat; of a draft most_tokens are looked at.
         """
-        c, candidates = len(states), 0
-        slots, found = np.empty(c, np.int64), np.empty((3, c), np.int64)
-        found[0], found[1] = matches, periods
+        c, candidates, rows = len(states), 0, self._rows
+        step = np.empty((3, c), np.int64)
         for i, state in enumerate(states):
-            state.draft = draft = drafts[i][: self._most].tolist() if found[0, i] > 0 else []
-            slots[i] = state.slot
-            found[2, i] = len(draft)
-            candidates += len(draft)
-        ks, reasons = np.empty(c, np.int32), np.empty(c, np.int64)
+            length, period, draft = matches[i]
+            state.draft = draft[: self._most].tolist() if length > 0 else []
+            step[kernels.SLOT, i] = slot = state.slot
+            rows[slot, kernels.LENGTH] = length
+            rows[slot, kernels.PERIOD] = period
+            rows[slot, kernels.AVAILABLE] = available = len(state.draft)
+            candidates += available
         seconds = self._seconds(c, candidates)
         drafted, bearable = kernels.decide_batch(
-            self._rows, slots, found, seconds, self.survival.counts, self._knobs, ks, reasons, self._totals
+            rows, step, seconds, self.survival.counts, self._knobs, self._totals
         )
         if drafted == 0 < bearable and (probe := self._times.probe(c, bearable)) > 0:
-            self._probe(min(probe, bearable), slots, found, seconds, ks, reasons)
-        self._decided = (c, float(seconds[c])) if ks.any() else None
-        return Decision(ks, tuple([REASONS[reason] for reason in reasons.tolist()]))
+            drafted = self._probe(min(probe, bearable), step, seconds)
+        self._decided = (c, float(seconds[c])) if drafted > 0 else None
+        _, ks, why = step.tolist()
+        return Decision(tuple(ks), tuple(map(REASONS.__getitem__, why)))
 
     def observe(
         self, states: Sequence[RequestState], emitted: Sequence[Int32s], took_s: float | None = None
@@ -178,16 +176,14 @@ class Policy:
         A request that is left out keeps its account as it was. `took_s`: seconds of the step; None where it
         was not timed, or other work was in it, and what was believed of it is charged.
         """
-        slots, came = np.empty(len(states), np.int64), np.empty((2, len(states)), np.int64)
+        step = np.empty((3, len(states)), np.int64)
         for i, state in enumerate(states):
-            slots[i] = state.slot
-            came[0, i] = len(emitted[i])
-            came[1, i] = agreed_tokens(state.draft, emitted[i])
+            step[kernels.SLOT, i] = state.slot
+            step[kernels.EMITTED, i] = len(emitted[i])
+            step[kernels.AGREED, i] = agreed_tokens(state.draft, emitted[i])
             state.draft = []
-        self._recharge(slots, took_s)
-        self._saved += kernels.credit_batch(
-            self._rows, slots, self.survival.counts, self._knobs, came, self._totals
-        )
+        self._recharge(step[kernels.SLOT], took_s)
+        self._saved += kernels.credit_batch(self._rows, step, self.survival.counts, self._knobs, self._totals)
 
     def rest(self, reason: Reason, requests: int) -> None:
         """Count a step of so many requests for which nothing is decided, and why."""
@@ -209,7 +205,8 @@ class Policy:
         """As the loops take it."""
         if drafted == 0:
             return UNKNOWN
-        seconds = self._times.seconds(max(min(c + drafted, MOST_TOKENS), c), c)
+        most = c + drafted
+        seconds = self._times.seconds(most if most <= MOST_TOKENS else max(MOST_TOKENS, c), c)
         return UNKNOWN if seconds is None else seconds
 
     def _recharge(self, slots: Int64s, took_s: float | None) -> None:
@@ -220,20 +217,20 @@ class Policy:
         believed = float(self._rows[slots[0], kernels.COST])
         self._rows[slots, kernels.COST] = self._charge.of(believed, took_s / decided[1])
 
-    def _probe(
-        self, tokens: int, slots: Int64s, found: Int64s, seconds: Floats, ks: Int32s, reasons: Int64s
-    ) -> None:
-        """Have so many tokens verified of the drafts with the longest matches."""
+    def _probe(self, tokens: int, step: Int64s, seconds: Floats) -> int:
+        """Have so many tokens verified of the drafts with the longest matches; returns them."""
+        slots, ks, why = step
         c, left = len(slots), tokens
-        for i in np.argsort(-found[0], kind="stable").tolist():
-            ks[i] = min(left, int(found[2, i]))
+        for i in np.argsort(-self._rows[slots, kernels.LENGTH], kind="stable").tolist():
+            ks[i] = min(left, int(self._rows[slots[i], kernels.AVAILABLE]))
             left -= int(ks[i])
             if ks[i] > 0:
-                self._totals[kernels.REASONS + reasons[i]] -= 1
+                self._totals[kernels.REASONS + why[i]] -= 1
                 self._totals[kernels.REASONS + Reason.PROBE] += 1
-                reasons[i] = Reason.PROBE
+                why[i] = Reason.PROBE
         self._rows[slots, kernels.DRAFTED] = ks
         self._rows[slots, kernels.COST] = seconds[c + tokens] / seconds[c]
+        return tokens
 
 
 REASONS = tuple(Reason)

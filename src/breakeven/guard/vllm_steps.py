@@ -123,13 +123,8 @@ class GuardedSteps:
         share = max(self._limits.most_in_step // len(rows) - 1, 0)
         most = min(self._most(), share)
         found = [row.index.match(min(most, self._room(row))) for row in rows]
-        decision = self.policy.decide(
-            [row.state for row in rows],
-            np.array([match.length for match in found], np.int32),
-            [match.draft for match in found],
-            np.array([match.period for match in found], np.int32),
-        )
-        drafts = [match.draft[:k].tolist() for match, k in zip(found, decision.ks.tolist(), strict=True)]
+        ks = self.policy.decide([row.state for row in rows], found).ks
+        drafts = [match.draft[:k].tolist() for match, k in zip(found, ks, strict=True)]
         for row, draft in zip(rows, drafts, strict=True):
             row.draft = tuple(draft)
         return drafts

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from breakeven.guard.match_index import Match
 from breakeven.guard.policy import ROOM, Decision, Policy, RequestState, agreed_tokens
 from breakeven.guard.reasons import Reason
 from breakeven.guard.settings import GuardSettings
@@ -53,38 +54,33 @@ def decided(
     drafts: Sequence[np.ndarray] | None = None,
     period: int = 500,
 ) -> Decision:
-    c = len(states)
-    return policy.decide(
-        states,
-        np.array(matches, np.int32),
-        [DRAFT] * c if drafts is None else drafts,
-        np.full(c, period, np.int32),
-    )
+    of = [DRAFT] * len(states) if drafts is None else drafts
+    return policy.decide(states, [Match(n, period, draft) for n, draft in zip(matches, of, strict=True)])
 
 
 def plain_steps(policy: Policy, state: RequestState, steps: int, match: int = 8, right: bool = True) -> None:
     """Steps whose verdict is that the draft would have been right, or not, whatever is drafted of it."""
     for _ in range(steps):
-        k = int(decided(policy, [state], [match]).ks[0])
+        k = decided(policy, [state], [match]).ks[0]
         policy.observe([state], [DRAFT[: k + 1] if right else OTHER[:1]])
 
 
 def test_where_verification_is_free_all_is_drafted():
     policy = Policy(GuardSettings(), FREE)
     one = decided(policy, [policy.begin()], [4])
-    assert one.ks.tolist() == [10] and one.reasons == (Reason.DRAFTED,)
+    assert one.ks == (10,) and one.reasons == (Reason.DRAFTED,)
 
 
 def test_no_more_than_most_tokens():
     policy = Policy(GuardSettings(most_tokens=3), FREE)
-    assert decided(policy, [policy.begin()], [4]).ks.tolist() == [3]
+    assert decided(policy, [policy.begin()], [4]).ks == (3,)
 
 
 def test_where_there_is_no_match_nothing_is():
     policy = Policy(GuardSettings(), FREE)
     states = [policy.begin(), policy.begin()]
     found = decided(policy, states, [0, 4], [DRAFT[:0], DRAFT[:0]])
-    assert found.ks.tolist() == [0, 0] and found.reasons == (Reason.NO_MATCH, Reason.NO_MATCH)
+    assert found.ks == (0, 0) and found.reasons == (Reason.NO_MATCH, Reason.NO_MATCH)
 
 
 def test_where_verification_is_too_dear_nothing_is():
@@ -97,7 +93,7 @@ def test_what_pays_for_one_may_not_pay_for_the_batch():
     policy = Policy(GuardSettings(epsilon=math.inf), DEAR)
     states = [policy.begin() for _ in range(8)]
     found = decided(policy, states, [30] + [0] * 7, [DRAFT] + [DRAFT[:0]] * 7)
-    assert found.reasons[0] == Reason.HIGH_LOAD and not found.ks.any()
+    assert found.reasons[0] == Reason.HIGH_LOAD and not any(found.ks)
     assert found.reasons[1:] == (Reason.NO_MATCH,) * 7
 
 
@@ -137,7 +133,7 @@ def test_a_bystander_pays_for_others_drafts_and_is_asked_before():
 def test_a_bystander_is_charged():
     policy = Policy(GuardSettings(epsilon=math.inf), CHEAP)
     states = [policy.begin(), policy.begin()]
-    k = int(decided(policy, states, [30, 0], [DRAFT, DRAFT[:0]]).ks[0])
+    k = decided(policy, states, [30, 0], [DRAFT, DRAFT[:0]]).ks[0]
     assert k > 0
     policy.observe(states, [OTHER[:1], OTHER[:1]])
     waste = CHEAP.seconds(2 + k, 2)[2 + k] / CHEAP.seconds(2, 2)[2] - 1
@@ -150,8 +146,8 @@ def test_acceptance_that_is_seen_moves_the_window():
     for right in (True, False):
         policy = Policy(GuardSettings(epsilon=math.inf), MIDDLING)
         plain_steps(policy, policy.begin(), 60, right=right)
-        windows.append(int(decided(policy, [policy.begin()], [8]).ks[0]))
-    first = int(decided(Policy(GuardSettings(epsilon=math.inf), MIDDLING), [policy.begin()], [8]).ks[0])
+        windows.append(decided(policy, [policy.begin()], [8]).ks[0])
+    first = decided(Policy(GuardSettings(epsilon=math.inf), MIDDLING), [policy.begin()], [8]).ks[0]
     assert windows[1] < first < windows[0]
 
 
@@ -186,7 +182,7 @@ def test_many_requests_after_another_take_no_memory_and_many_at_once_do():
 def test_a_batch_beyond_all_sizes_that_are_learned():
     policy = Policy(GuardSettings(), FREE)
     states = [policy.begin() for _ in range(200)]
-    assert decided(policy, states, [4] * 200).ks.sum() == 512 - 200
+    assert sum(decided(policy, states, [4] * 200).ks) == 512 - 200
 
 
 def test_a_probe_is_paid_from_the_ledger_and_said():
@@ -194,11 +190,11 @@ def test_a_probe_is_paid_from_the_ledger_and_said():
     policy = Policy(GuardSettings(), times)
     state, bystander = policy.begin(), policy.begin()
     for _ in range(60):
-        found = policy.decide([state, bystander], np.array([2, 0]), [DRAFT, DRAFT[:0]], np.array([500, 0]))
+        found = decided(policy, [state, bystander], [2, 0], [DRAFT, DRAFT[:0]])
         policy.observe([state, bystander], [OTHER[:1], OTHER[:1]])
     times.wanted = 3
     found = decided(policy, [state, bystander], [2, 0], [DRAFT, DRAFT[:0]])
-    assert found.ks.tolist() == [3, 0] and found.reasons == (Reason.PROBE, Reason.NO_MATCH)
+    assert found.ks == (3, 0) and found.reasons == (Reason.PROBE, Reason.NO_MATCH)
     assert times.probes[-1][0] == 2 and 3 <= times.probes[-1][1] < 10
     before = policy.saved(bystander)
     policy.observe([state, bystander], [OTHER[:1], OTHER[:1]])
@@ -221,7 +217,7 @@ def test_what_is_learned_can_be_handed_on():
     plain_steps(first, first.begin(), 100, right=False)
     free = GuardSettings(epsilon=math.inf)
     again, fresh = Policy(free, CHEAP, first.survival), Policy(free, CHEAP)
-    ks = [int(decided(policy, [policy.begin()], [8]).ks[0]) for policy in (again, fresh)]
+    ks = [decided(policy, [policy.begin()], [8]).ks[0] for policy in (again, fresh)]
     assert ks[0] < ks[1]
 
 
@@ -264,7 +260,7 @@ def test_whatever_comes_no_request_loses_more_than_epsilon_allows(
         rows = [texts[i][step] for i in there]
         found = decided(policy, states, [m for m, _, _ in rows], [DRAFT[:a] for _, a, _ in rows])
         came = []
-        for (_, available, right), k in zip(rows, found.ks.tolist(), strict=True):
+        for (_, available, right), k in zip(rows, found.ks, strict=True):
             n = min(k, right)
             came.append(np.concatenate([DRAFT[:n], OTHER[:1]]))
             assert k <= available

@@ -7,6 +7,7 @@ import math
 import numpy as np
 import pytest
 
+from breakeven.guard.match_index import Match
 from breakeven.guard.policy import Policy, RequestState
 from breakeven.guard.reasons import Reason
 from breakeven.guard.settings import GuardSettings
@@ -21,9 +22,7 @@ SLOW = 3.0
 
 def decided(policy: Policy, *states: RequestState) -> int:
     """Draft tokens of a step in which every request has a long match."""
-    c = len(states)
-    found = policy.decide(states, np.full(c, 30, np.int32), [DRAFT] * c, np.full(c, 500, np.int32))
-    return int(found.ks.sum())
+    return sum(policy.decide(states, [Match(30, 500, DRAFT)] * len(states)).ks)
 
 
 def seconds(drafted: int, sequences: int = 1) -> float:

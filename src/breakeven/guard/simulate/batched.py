@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from breakeven.acceptance.counters import SpecCounters
 from breakeven.guard.known_times import KnownTimes
+from breakeven.guard.match_index import Match
 from breakeven.guard.policy import Policy, RequestState
 from breakeven.guard.settings import GuardSettings
 from breakeven.guard.simulate.looked import Looked
@@ -97,14 +98,13 @@ def _step(
     if not batch:
         return
     at = np.array([one.at for one in batch])
-    drafts = [_candidate(looked, one) for one in batch]
     states = [one.state for one in batch]
-    decision = policy.decide(states, looked.length[at], drafts, looked.period[at])
-    accepted = np.minimum(looked.agreed[at], decision.ks)
-    account.drafted += decision.ks.tolist()
+    ks, reasons = policy.decide(states, [_match(looked, one) for one in batch])
+    accepted = np.minimum(looked.agreed[at], ks)
+    account.drafted += ks
     account.accepted += accepted.tolist()
-    account.reasons.update(reason.name for reason in decision.reasons)
-    time = times[len(batch) - 1].whole[int(decision.ks.sum())]
+    account.reasons.update(reason.name for reason in reasons)
+    time = times[len(batch) - 1].whole[sum(ks)]
     emitted = []
     for one, right in zip(batch, accepted.tolist(), strict=True):
         account.spent[one.request] += time
@@ -114,7 +114,9 @@ def _step(
     policy.observe(states, emitted)
 
 
-def _candidate(looked: Looked, one: _Running) -> Int32s:
-    """The tokens after the longest match."""
-    begin = one.context - int(looked.period[one.at])
-    return one.ids[begin : begin + int(looked.available[one.at])]
+def _match(looked: Looked, one: _Running) -> Match:
+    """The longest one of its context."""
+    period = int(looked.period[one.at])
+    begin = one.context - period
+    draft = one.ids[begin : begin + int(looked.available[one.at])]
+    return Match(int(looked.length[one.at]), period, draft)
