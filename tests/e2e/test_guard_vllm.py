@@ -223,8 +223,8 @@ def drafted_share(steps: Sequence[tuple[int, ...]]) -> float:
 
 
 SIDES = {"plain": None, "waits": None, "stock": STOCK, "guard": GUARD, "off": GUARD}
-"""`waits` is plain decoding without asynchronous scheduling, which vLLM gives up for any such drafter; `off` is
-the guard that never drafts."""
+"""`waits` is plain decoding without asynchronous scheduling, which vLLM gives up for any such drafter; `off`
+is the guard that never drafts."""
 REPEATS = 5
 KEPT = 0.95
 """The least speedup of a prompt: 0.98, and what one reply can be measured to here."""
