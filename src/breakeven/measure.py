@@ -88,6 +88,7 @@ async def resume_run(
     folder: Path,
     connect: Callable[[RunMeta], Endpoint],
     *,
+    schedule: ClosedLoop | OpenLoop | None = None,
     timeouts: Timeouts = DEFAULT_TIMEOUTS,
     ask_for: AskFor = DEFAULT_ASK_FOR,
     on_trace: OnTrace = lambda trace: None,
@@ -95,7 +96,8 @@ async def resume_run(
     """Ask what an interrupted run still lacks, failed requests among it, and finish it.
 
     `connect` gives the endpoint for the run's meta, with the API key that no run keeps. The last requests may
-    be too few to keep the concurrency, as they are at the end of any run. Raises UsageError if nothing lacks.
+    be too few to keep the concurrency, as they are at the end of any run. A `schedule` takes the place of
+    the one that it was begun with, for runs whose times nobody reads. Raises UsageError if nothing lacks.
     """
     begun = load_run(folder)
     plan = plan_of(begun)
@@ -105,6 +107,8 @@ async def resume_run(
     if not missing:
         writer.finish(replace(writer.meta, status="complete", elapsed_s=writer.last_ns / 1e9))
         return load_run(folder)
+    if schedule is not None:
+        writer.meta = replace(writer.meta, schedule=_schedule(schedule))
     async with Pool() as pool:
         try:
             asker = await Asker.find(pool, connect(begun.meta), plan.sampling, timeouts, ask_for)
@@ -113,7 +117,7 @@ async def resume_run(
             status = "interrupted" if begun.meta.status == "running" else begun.meta.status
             writer.pause(replace(begun.meta, status=status))
             raise
-        left = replace(plan, schedule=_at_most(plan.schedule, len(missing)))
+        left = replace(plan, schedule=_at_most(schedule or plan.schedule, len(missing)))
         return await _record(asker, left, writer, iter(missing), on_trace)
 
 

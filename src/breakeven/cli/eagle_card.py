@@ -7,7 +7,6 @@ from pathlib import Path
 import click
 
 from breakeven.cli.options import json_option, print_json
-from breakeven.eagle.at_work import at_work
 from breakeven.eagle.recipe_file import read_recipe
 
 
@@ -27,9 +26,7 @@ def card(recipe: Path, fresh: bool, as_json: bool) -> None:
     """
     from breakeven.eagle.card import write_cards
 
-    asked = read_recipe(recipe)
-    with at_work(asked, "export"):
-        written = [str(path) for path in write_cards(asked)]
+    written = [str(path) for path in write_cards(read_recipe(recipe))]
     if as_json:
         print_json({"cards": written})
         return

@@ -31,7 +31,6 @@ def data(
     breakeven eagle data recipe.toml --ask-again --api-key-env VLLM_API_KEY --json
     """
     from breakeven.client.endpoint import ApiKey
-    from breakeven.eagle.at_work import at_work
     from breakeven.eagle.data.make import REPLIES, STAGE, Access, make_data
     from breakeven.eagle.recipe_file import read_recipe
     from breakeven.report.eagle_data import Shown, data_json, print_data
@@ -43,7 +42,6 @@ def data(
     access = Access(model, ApiKey.from_env_or_file(api_key_env))
     again = _again(recipe, model, api_key_env)
     with (
-        at_work(asked, STAGE),
         keeping(folder / REPLIES / META, again, "answered"),
         progress("data, replies", None, stderr()) as ticker,
     ):

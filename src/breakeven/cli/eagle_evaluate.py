@@ -33,7 +33,6 @@ def evaluate(recipe: Path, head: Path | None, fresh: bool, as_json: bool) -> Non
     breakeven eagle evaluate recipe.toml --head published-head --fresh
     breakeven eagle evaluate recipe.toml --json
     """
-    from breakeven.eagle.at_work import at_work
     from breakeven.eagle.evaluate import journal
     from breakeven.eagle.evaluate import run as stage
     from breakeven.eagle.evaluate.as_json import evaluation_json
@@ -42,9 +41,7 @@ def evaluate(recipe: Path, head: Path | None, fresh: bool, as_json: bool) -> Non
 
     said = read_recipe(recipe)
     record = said.stage(stage.FOLDER) / journal.FILE
-    reads = ("data", "states", *(("train",) if head is None else ()))
     with (
-        at_work(said, stage.FOLDER, *reads),
         options.keeping(record, _again(recipe, head), done="drafted"),
         progress("held-out replies", None, stderr()) as watch,
     ):

@@ -12,7 +12,6 @@ from rich.console import Console
 
 from breakeven.cli.options import json_option, print_json
 from breakeven.cli.output import stderr, stdout
-from breakeven.eagle.at_work import at_work
 from breakeven.eagle.recipe import Recipe
 from breakeven.eagle.recipe_file import read_recipe
 from breakeven.engines.dialects import dialect
@@ -39,11 +38,10 @@ def export(recipe: Path, fresh: bool, as_json: bool) -> None:
     breakeven eagle export recipe.toml --fresh
     breakeven eagle export recipe.toml --json
     """
-    from breakeven.eagle.export.run import READ, STAGE, run_export
+    from breakeven.eagle.export.run import run_export
 
     asked = read_recipe(recipe)
-    with at_work(asked, STAGE, *READ):
-        made = run_export(asked, lambda words: say(stderr(), words), fresh=fresh)
+    made = run_export(asked, lambda words: say(stderr(), words), fresh=fresh)
     engines = {name: _engine(asked, name, found) for name, found in made.found["engines"].items()}
     if as_json:
         print_json({"folder": str(asked.stage("export")), "target": made.found["target"], "engines": engines})

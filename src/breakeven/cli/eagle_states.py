@@ -42,17 +42,13 @@ def states(recipe: Path, fresh: bool, recheck: bool, api_key_env: str | None, as
     breakeven eagle states recipe.toml --fresh
     breakeven eagle states recipe.toml --recheck --json
     """
-    from breakeven.eagle.at_work import at_work
     from breakeven.eagle.recipe_file import read_recipe
     from breakeven.eagle.states.shards import FILE
 
     asked = read_recipe(recipe)
     folder = asked.stage("states")
     key = ApiKey.from_env_or_file(api_key_env)
-    with (
-        at_work(asked, "states", "data"),
-        keeping(folder / FILE, _again(recipe, api_key_env), "made"),
-    ):
+    with keeping(folder / FILE, _again(recipe, api_key_env), "made"):
         made = _make(asked, key, recheck=recheck, fresh=fresh)
     if as_json:
         print_json({"folder": str(folder), **made.found})

@@ -28,7 +28,6 @@ def train(recipe: Path, fresh: bool, as_json: bool) -> None:
     breakeven eagle train recipe.toml --fresh
     torchrun --nproc-per-node 8 -m breakeven eagle train recipe.toml
     """
-    from breakeven.eagle.at_work import at_work
     from breakeven.eagle.recipe_file import read_recipe
     from breakeven.eagle.train.run import STAGE, is_first, train_head
     from breakeven.report.eagle_train import Shown, print_trained, trained_json
@@ -39,7 +38,7 @@ def train(recipe: Path, fresh: bool, as_json: bool) -> None:
         if not is_first():
             train_head(said, fresh=fresh)
             return
-        with at_work(said, STAGE, "data", "states"), Shown(stderr()) as shown:
+        with Shown(stderr()) as shown:
             made = train_head(said, fresh=fresh, watch=shown)
     if as_json:
         print_json(trained_json(made, str(folder)))

@@ -16,9 +16,9 @@ from breakeven.errors import UsageError
 def at_work(recipe: Recipe, stage: str, *reads: str) -> Iterator[None]:
     """Keeps others out of a stage's folder, and out of making those anew that it `reads` meanwhile.
 
-    The locks lie beside the folders, since --fresh removes these, and stay: two files of one name could be
-    locked by two processes. Where none can be written, nothing else can, and nobody is kept out. Raises
-    UsageError where somebody else is at work, or for a link to nowhere.
+    The locks lie beside the folders that links lead to, since --fresh removes these, and stay: two files of
+    one name could be locked by two processes. Where none can be written, nothing else can, and nobody is kept
+    out. Raises UsageError where somebody else is at work, or for a link to nowhere.
     """
     with ExitStack() as held:
         for name, how in ((stage, fcntl.LOCK_EX), *((one, fcntl.LOCK_SH) for one in reads)):
@@ -30,7 +30,8 @@ def at_work(recipe: Recipe, stage: str, *reads: str) -> Iterator[None]:
 def _held(folder: Path, how: int) -> Iterator[None]:
     for one in (folder.parent, folder):
         _refuse_dangling(one)
-    descriptor = _opened(folder.with_name(f".{folder.name}.lock"))
+    real = folder.resolve()
+    descriptor = _opened(real.with_name(f".{real.name}.lock"))
     if descriptor is None:
         yield
         return

@@ -15,6 +15,7 @@ from typing import Any
 import orjson
 
 from breakeven.eagle import card_figures
+from breakeven.eagle.at_work import at_work
 from breakeven.eagle.card_text import bullets, code, one_line, table
 from breakeven.eagle.evaluate import run as evaluate
 from breakeven.eagle.recipe import Recipe
@@ -43,7 +44,16 @@ LEFT_OUT = frozenset({"url", "engines", "target"})
 
 
 def write_cards(recipe: Recipe) -> list[Path]:
-    """A card in each exported folder. Raises UsageError before there is one, RunFormatError, StorageError."""
+    """A card in each exported folder.
+
+    Raises UsageError before there is one, and while another process is at work there; RunFormatError,
+    StorageError.
+    """
+    with at_work(recipe, "export"):
+        return _written(recipe)
+
+
+def _written(recipe: Recipe) -> list[Path]:
     exported = required(recipe.stage("export"), "export")
     made = {name: found for name, folder in STAGES.items() if (found := read_made(recipe.stage(folder)))}
     _refuse_other_head(recipe, exported, made.get("train"))

@@ -10,11 +10,8 @@ from typing import Any
 import orjson
 
 from breakeven.eagle.recipe import Recipe
-from breakeven.eagle.stage import NOTHING, Made, required
+from breakeven.eagle.stage import FREE, NOTHING, Made, required
 from breakeven.errors import UsageError
-
-FREE = frozenset({"concurrency"})
-"""Settings on which nothing that comes out depends."""
 
 
 def earlier(recipe: Recipe, stage: str, made_from: Mapping[str, Path] = NOTHING) -> Made:

@@ -27,6 +27,8 @@ PACKAGES = ("breakeven", "torch", "transformers", "speculators", "safetensors", 
 FORMAT_VERSION = 1
 EMPTIED: Mapping[str, Any] = {"emptied": True}
 """In begun.json: the folder is a stage's, which is yet to begin."""
+FREE = frozenset({"concurrency"})
+"""Settings on which nothing that comes out depends."""
 NOTHING: Mapping[str, Path] = {}
 BLOCK = 1 << 20
 
@@ -54,8 +56,8 @@ class Made:
 class Stage:
     """One stage's folder: new, empty, or begun by this.
 
-    Raises UsageError if it was begun with other settings or inputs, naming the first that differs, or if it
-    holds what no stage made; StorageError.
+    Raises UsageError if it was begun with other settings (but for the FREE ones) or inputs, naming the first
+    that differs, or if it holds what no stage made; StorageError.
     """
 
     def __init__(
@@ -96,10 +98,10 @@ class Stage:
         return made
 
     def _refuse_others(self, begun: Mapping[str, Any]) -> None:
-        for part in ("settings", "inputs"):
+        for part, free in (("settings", FREE), ("inputs", ())):
             before, now = begun[part], self._asked[part]
             for key in [*now, *(key for key in before if key not in now)]:
-                if before.get(key) != now.get(key):
+                if key not in free and before.get(key) != now.get(key):
                     began = _began(part, key, before.get(key), now.get(key))
                     raise UsageError(
                         f"{self.folder} was begun {began}: put that back, name another folder in the recipe, "

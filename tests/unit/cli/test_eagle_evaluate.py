@@ -10,8 +10,6 @@ import pytest
 from click.testing import CliRunner, Result
 
 from breakeven.cli.eagle_evaluate import evaluate
-from breakeven.eagle.at_work import at_work
-from breakeven.eagle.recipe_file import read_recipe
 from breakeven.errors import UsageError
 
 RECIPE = '[target]\nmodel = "target"\n[data]\nsources = ["none"]\n'
@@ -90,11 +88,3 @@ def test_what_goes_on_after_an_interruption_names_the_same_head(
     cause = failure.value.__cause__
     assert cause is not None
     assert cause.__notes__ == [f"what was drafted is saved: type  {command}"]
-
-
-@pytest.mark.parametrize("held", ["evaluation", "states", "train"])
-def test_two_at_once_are_refused(held: str, tmp_path: Path):
-    recipe = tmp_path / "recipe.toml"
-    recipe.write_text(RECIPE)
-    with at_work(read_recipe(recipe), held), pytest.raises(UsageError, match="another breakeven is at work"):
-        ran(recipe)

@@ -11,14 +11,11 @@ import pytest
 
 from breakeven.cli.eagle import STAGES as ALL
 from breakeven.cli.eagle import run
-from breakeven.cli.eagle_card import card
 from breakeven.cli.eagle_data import data
 from breakeven.cli.eagle_export import export
 from breakeven.cli.eagle_init import init
 from breakeven.cli.eagle_states import states
 from breakeven.cli.eagle_train import train
-from breakeven.eagle.at_work import at_work
-from breakeven.eagle.recipe_file import read_recipe
 from breakeven.errors import StorageError, UsageError
 from tests.unit.eagle.full_disk import fill_disk
 
@@ -90,26 +87,6 @@ def test_init_says_what_to_type_and_writes_over_nothing(
     with pytest.raises(UsageError, match="exists: type  --out FILE"):
         init.main(["--out", str(recipe)], standalone_mode=False)
     assert recipe.read_text() == RECIPE
-
-
-@pytest.mark.parametrize(
-    ("command", "held"),
-    [
-        (data, "data"),
-        (states, "states"),
-        (states, "data"),
-        (train, "train"),
-        (train, "states"),
-        (export, "export"),
-        (export, "train"),
-        (card, "export"),
-    ],
-)
-def test_two_at_once_are_refused(
-    command: click.Command, held: str, recipe: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with at_work(read_recipe(recipe), held), pytest.raises(UsageError, match="another breakeven is at work"):
-        command.main([str(recipe)], standalone_mode=False)
 
 
 @pytest.mark.parametrize("command", [data, states, train, export])

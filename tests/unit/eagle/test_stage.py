@@ -199,3 +199,13 @@ def test_a_stage_is_of_the_files_that_it_was_made_from(tmp_path: Path) -> None:
     (tmp_path / "a").unlink()
     with pytest.raises(UsageError, match="is not the one"):
         required(tmp_path / "made", "states", {"a": tmp_path / "a"})
+
+
+def test_what_changes_nothing_that_comes_out_is_free(tmp_path: Path) -> None:
+    begin(tmp_path, concurrency=64)
+    stage = begin(tmp_path, concurrency=8)
+    assert stage.finish([], {}).settings["concurrency"] == 8
+    assert begin(tmp_path, concurrency=64).made == stage.made
+    assert begin(tmp_path).made == stage.made
+    with pytest.raises(UsageError, match="without concurrency"):
+        Stage(tmp_path, "data", SETTINGS, INPUTS | {"concurrency": "1" * 64})

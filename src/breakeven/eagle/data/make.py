@@ -12,6 +12,7 @@ import numpy as np
 
 from breakeven.client.endpoint import ApiKey, Endpoint
 from breakeven.client.loop import run as run_loop
+from breakeven.eagle.at_work import at_work
 from breakeven.eagle.data.asking import Asking, distinct
 from breakeven.eagle.data.chats import Chat
 from breakeven.eagle.data.collect import Collection, count_ids
@@ -107,13 +108,19 @@ def make_data(
     With `fresh` the samples are made anew, with `ask_again` the replies too: once recipe, target and sources
     are found to be there, and a server that answers.
 
-    Raises UsageError for what the recipe, the sources or the target's folder have wrong; EndpointError and
-    its like of the server, after which the next call goes on; StorageError.
+    Raises UsageError for what the recipe, the sources or the target's folder have wrong, and while another
+    process is at work there; EndpointError and its like of the server, after which the next call goes on;
+    StorageError.
     """
+    with at_work(recipe, STAGE):
+        return _made(recipe, access or Access(), watch or Watch(), fresh, ask_again)
+
+
+def _made(recipe: Recipe, access: Access, watch: Watch, fresh: bool, ask_again: bool) -> Made:
     target = open_target(recipe.beside(recipe.target.model))
     work = _Work(recipe, target, target.decoder(), open_sources(recipe))
     check_size(recipe.data.draft_vocabulary, target.special, target.vocabulary)
-    endpoint = _endpoint(recipe, access or Access()) if recipe.data.regenerate else None
+    endpoint = _endpoint(recipe, access) if recipe.data.regenerate else None
     inputs = target.inputs() | {name: sum_ for one in work.sources for name, sum_ in one.inputs.items()}
     if fresh or ask_again:
         if ask_again and endpoint is not None:
@@ -122,7 +129,6 @@ def make_data(
     stage = Stage(work.folder, STAGE, asdict(recipe.data), inputs)
     if stage.made is not None:
         return stage.made
-    watch = watch or Watch()
     found = Collection(target, recipe.data, work.spelling(), work.left_out)
     if endpoint is None:
         watch.tokenises()

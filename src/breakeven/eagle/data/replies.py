@@ -39,8 +39,9 @@ async def replies(
 ) -> Run:
     """Every prompt answered, or refused for good.
 
-    What an earlier call has answered is kept, and only the rest is asked. Raises EndpointError where some are
-    to be asked again, and whatever `measure_endpoint` and `resume_run` raise; what was answered is kept then.
+    What an earlier call has answered is kept, and only the rest is asked, at the concurrency of now.
+    Raises EndpointError where some are to be asked again, and whatever `measure_endpoint` and `resume_run`
+    raise; what was answered is kept then.
     """
     run = await _answered(folder, endpoint, plan_for(asking, settings), on_trace)
     failed = [trace.error for trace in run.traces() if trace.error is not None and not is_refused(trace)]
@@ -106,7 +107,7 @@ async def _answered(folder: Path, endpoint: Endpoint, plan: MeasurePlan, on_trac
     def connect(meta: RunMeta) -> Endpoint:
         return replace(endpoint, api=meta.api, model=meta.model)
 
-    return await resume_run(folder, connect, ask_for=ask_for, on_trace=on_trace)
+    return await resume_run(folder, connect, schedule=plan.schedule, ask_for=ask_for, on_trace=on_trace)
 
 
 def _clear(folder: Path) -> None:

@@ -9,7 +9,6 @@ draft, as before the first, which the prefill gives. `eagle3` holds the counts o
 
 from __future__ import annotations
 
-import fcntl
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -21,7 +20,7 @@ import orjson
 
 from breakeven.eagle.evaluate.drafted import Drafted
 from breakeven.eagle.evaluate.replies import Reply
-from breakeven.errors import RunFormatError, UsageError
+from breakeven.errors import RunFormatError
 from breakeven.trace.files import storing
 
 FILE = "replies.jsonl"
@@ -31,7 +30,7 @@ Line = Mapping[str, Any]
 
 
 class Journal:
-    """The file, open for appending by one process."""
+    """The file, open for appending by the one process that is at work in the folder (at_work.py)."""
 
     def __init__(self, path: Path, descriptor: int) -> None:
         """Use `opened`."""
@@ -49,14 +48,10 @@ class Journal:
 
 @contextmanager
 def opened(path: Path) -> Iterator[Journal]:
-    """What a kill left of a line is cut off.
-
-    Raises UsageError where another process writes it, RunFormatError for a damaged file, StorageError.
-    """
+    """What a kill left of a line is cut off. Raises RunFormatError for a damaged file, StorageError."""
     with storing(path.parent):
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o644)
     try:
-        _lock(descriptor, path)
         with storing(path.parent):
             os.ftruncate(descriptor, path.read_bytes().rfind(b"\n") + 1)
         yield Journal(path, descriptor)
@@ -90,10 +85,3 @@ def _line(reply: Reply, drafted: Drafted) -> dict[str, Any]:
         COLUMN: {"acc_len": lengths},
         COUNTS: counts,
     }
-
-
-def _lock(descriptor: int, path: Path) -> None:
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        raise UsageError(f"{path} is being written by another process: wait for its end") from None

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import orjson
 
+from breakeven.eagle.at_work import at_work
 from breakeven.eagle.data import SAMPLES
 from breakeven.eagle.earlier import earlier
 from breakeven.eagle.evaluate import journal
@@ -61,9 +62,15 @@ def evaluate(recipe: Recipe, watch: Watch, head: Path | None = None, *, fresh: b
 
     Goes on with the first reply that has no line yet; with `fresh` all are drafted anew, once the head and
     what it needs are found to fit. Raises UsageError where an earlier stage is not whole, nothing is held
-    out, or the head is of another architecture, target or layers; RunFormatError for damaged files;
-    MissingExtra; StorageError.
+    out, the head is of another architecture, target or layers, or another process is at work there;
+    RunFormatError for damaged files; MissingExtra; StorageError.
     """
+    trained = ("train",) if head is None else ()
+    with at_work(recipe, FOLDER, "data", "states", *trained):
+        return _evaluated(recipe, watch, head, fresh)
+
+
+def _evaluated(recipe: Recipe, watch: Watch, head: Path | None, fresh: bool) -> Evaluation:
     require(*NEEDS)
     given, folder = _given(recipe, head), recipe.stage(FOLDER)
     if not fresh and (whole := read_made(folder)) is not None:

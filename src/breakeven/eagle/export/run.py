@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from breakeven.eagle.at_work import at_work
 from breakeven.eagle.data.target import places
 from breakeven.eagle.earlier import earlier
 from breakeven.eagle.export.check import Checked, check_folder
@@ -45,6 +46,11 @@ def run_export(recipe: Recipe, say: Say, *, fresh: bool = False) -> Made:
     Raises MissingExtra, UsageError, RunFormatError, StorageError, and BreakevenError where a folder that was
     written is not the trained head.
     """
+    with at_work(recipe, STAGE, *READ):
+        return _made(recipe, say, fresh)
+
+
+def _made(recipe: Recipe, say: Say, fresh: bool) -> Made:
     folder = recipe.stage(STAGE)
     for name in READ:
         earlier(recipe, name)

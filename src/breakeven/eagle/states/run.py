@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from safetensors.torch import save
 
 from breakeven.client.apikey import ApiKey
+from breakeven.eagle.at_work import at_work
 from breakeven.eagle.data import SAMPLES, VOCABULARY, Sample, read_samples, read_vocabulary
 from breakeven.eagle.data.target import OF_TARGET, places
 from breakeven.eagle.earlier import earlier
@@ -90,9 +91,14 @@ def make_states(
     with `fresh` all, once data and target are found to fit.
 
     `key` is for the server, where states come from one. Raises UsageError for a target that does not suit
-    the data or the recipe, StorageError for a disk without room, EndpointError for a server that fails.
-    Shards that are in place stay, whatever happens.
+    the data or the recipe, and while another process is at work there; StorageError for a disk without room,
+    EndpointError for a server that fails. Shards that are in place stay, whatever happens.
     """
+    with at_work(recipe, NAME, "data"):
+        return _made(recipe, watch, key, recheck, fresh)
+
+
+def _made(recipe: Recipe, watch: Watch, key: ApiKey | None, recheck: bool, fresh: bool) -> Made:
     _refuse_other_target(recipe)
     work = plan_work(recipe)
     weights = read_weights(work.target)

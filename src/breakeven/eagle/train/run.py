@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import orjson
 
+from breakeven.eagle.at_work import at_work
 from breakeven.eagle.data.samples import SAMPLES, read_samples
 from breakeven.eagle.data.vocabulary import VOCABULARY, read_vocabulary
 from breakeven.eagle.earlier import earlier
@@ -58,9 +59,15 @@ def train_head(
     """Trains it, or goes on with that; what is whole already, and of what there is now, is left as it is
     unless `fresh`.
 
-    `shuffled` trains a control instead, on states that are permuted over the tokens of each sample. Raises
-    UsageError, RunFormatError, MissingExtra, StorageError; KeyboardInterrupt with a checkpoint saved.
+    `shuffled` trains a control instead, on states that are permuted over the tokens of each sample. Of the
+    processes that train together the first keeps others out, for all of them. Raises UsageError,
+    RunFormatError, MissingExtra, StorageError; KeyboardInterrupt with a checkpoint saved.
     """
+    with at_work(recipe, STAGE, "data", "states") if is_first() else nullcontext():
+        return _made(recipe, fresh, watch or Watch(), shuffled)
+
+
+def _made(recipe: Recipe, fresh: bool, watch: Watch, shuffled: bool) -> Made:
     folder = recipe.stage(STAGE)
     given = _given(recipe)
     if not fresh and (made := read_made(folder)) is not None:
@@ -73,7 +80,7 @@ def train_head(
     with joined() as processes:
         stage = _stage(recipe, given, processes, fresh, shuffled)
         processes.wait()
-        reached, plan = _train(recipe, given, processes, watch or Watch(), shuffled)
+        reached, plan = _train(recipe, given, processes, watch, shuffled)
         if stage is not None:
             _finish(stage, reached, plan, given)
         processes.wait()

@@ -418,3 +418,38 @@ def test_fresh_removes_nothing_that_a_wrong_recipe_cannot_make_again(
     with pytest.raises(UsageError):
         make_data(recipe(tmp_path, target, served.url, **wrong), fresh=True, ask_again=True)
     assert written(read) == before and (read.stage("data") / REPLIES).exists()
+
+
+def test_what_is_left_is_asked_at_the_concurrency_of_now(
+    served: Served, target: Path, tmp_path: Path
+) -> None:
+    whole = recipe(tmp_path / "whole", target, served.url)
+    make_data(whole)
+    served.refused = {"number 1": 500}
+    with pytest.raises(EndpointError, match="3 of 12"):
+        make_data(recipe(tmp_path / "one", target, served.url, concurrency=3))
+    served.refused = {}
+    slower = recipe(tmp_path / "one", target, served.url, concurrency=1)
+    assert make_data(slower).settings["concurrency"] == 1
+    run = load_run(slower.stage("data") / REPLIES)
+    assert run.meta.schedule.concurrency == 1
+    *_, first, second, third = sorted(run.traces(), key=lambda trace: trace.sent_ns)
+    assert first.end_ns <= second.sent_ns and second.end_ns <= third.sent_ns
+    assert written(slower) == written(whole)
+
+
+@pytest.mark.parametrize("how", [{}, {"fresh": True}, {"ask_again": True}])
+def test_a_second_one_meanwhile_is_refused_and_disturbs_nothing(
+    how: dict[str, bool], served: Served, target: Path, tmp_path: Path
+) -> None:
+    read = recipe(tmp_path, target, served.url)
+    make_data(read)
+    before = written(read)
+
+    class Disturbed(Watch):
+        def asks(self, prompts: int) -> None:
+            with pytest.raises(UsageError, match="another breakeven is at work"):
+                make_data(read, **how)
+
+    make_data(read, watch=Disturbed(), fresh=True)
+    assert written(read) == before and served.requests == N

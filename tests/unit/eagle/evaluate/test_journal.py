@@ -7,7 +7,7 @@ import pytest
 from breakeven.eagle.evaluate import journal
 from breakeven.eagle.evaluate.drafted import Drafted
 from breakeven.eagle.evaluate.replies import Reply
-from breakeven.errors import RunFormatError, UsageError
+from breakeven.errors import RunFormatError
 from breakeven.replay.sources import open_source
 
 REPLY = Reply("a", "a", "chat", np.array([5, 6, 7, 8, 9], np.int32), 2)
@@ -49,10 +49,4 @@ def test_a_damaged_line_is_named(tmp_path: Path):
     written(path, "a")
     path.write_bytes(b'{"id": "x"}\n' + path.read_bytes())
     with pytest.raises(RunFormatError, match="line 1 is damaged"), journal.opened(path):
-        pass
-
-
-def test_two_processes_do_not_write_one_file(tmp_path: Path):
-    path = tmp_path / journal.FILE
-    with journal.opened(path), pytest.raises(UsageError, match="another process"), journal.opened(path):
         pass

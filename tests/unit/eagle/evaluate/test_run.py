@@ -85,6 +85,21 @@ def test_interrupted_it_goes_on_and_ends_with_the_same_bytes(tmp_path: Path):
     assert {name: (folder / name).read_bytes() for name in whole} == whole
 
 
+def test_a_second_one_meanwhile_is_refused_and_disturbs_nothing(tmp_path: Path):
+    recipe = write_stages(tmp_path)
+    first = evaluation_json(evaluate(recipe, Watched()))
+
+    class Disturbed(Watched):
+        def advance(self, n: int = 1, note: str | None = None) -> None:
+            with pytest.raises(UsageError, match="another breakeven is at work"):
+                evaluate(recipe, Watched(), fresh=True)
+            super().advance(n, note)
+
+    watch = Disturbed()
+    assert evaluation_json(evaluate(recipe, watch, fresh=True)) == first
+    assert watch.done == 9
+
+
 def test_a_whole_stage_is_not_drafted_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     recipe = write_stages(tmp_path)
     first = evaluation_json(evaluate(recipe, Watched()))

@@ -309,3 +309,14 @@ def test_a_head_that_was_trained_again_needs_a_fresh_export(tmp_path: Path):
     trained(tmp_path, draft_ids=DRAFT_IDS[1:])
     with pytest.raises(UsageError, match=r"was begun with another train/best/head.*--fresh"):
         exported(recipe)
+
+
+def test_a_second_one_meanwhile_is_refused(tmp_path: Path):
+    recipe, told = trained(tmp_path), []
+
+    def say(words: str) -> None:
+        told.append(words)
+        with pytest.raises(UsageError, match="another breakeven is at work"):
+            run_export(recipe, print, fresh=True)
+
+    assert run_export(recipe, say).found["engines"] and told
