@@ -14,7 +14,6 @@ import os
 import re
 import shutil
 import socket
-import subprocess
 import time
 import urllib.error
 import urllib.request
@@ -436,9 +435,6 @@ def test_what_is_refused_at_the_start(model: Path, tmp_path: Path) -> None:
         "BREAKEVEN_GUARD_CONFIG that is no JSON": ("{", "is no JSON"),
         "BREAKEVEN_GUARD_CONFIG that names a file that is missing": ("/no/guard.json", "cannot be read"),
     }
-
-    if subprocess.run((PYTHON, "-c", "import pyarrow"), capture_output=True, check=False).returncode:
-        del refused["a calibration of another server"]  # it is read with all that breakeven depends on
 
     def start(fault: str) -> str:
         config, words = refused[fault]

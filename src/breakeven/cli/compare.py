@@ -20,9 +20,7 @@ from breakeven.trial.store import compare_runs
 @click.argument("candidate", type=click.Path(path_type=Path))
 @options.decision_options
 @options.fail_if_option
-@click.option(
-    "--html", type=click.Path(path_type=Path), metavar="FILE", help="Write the report as one HTML file."
-)
+@options.html_option()
 @options.json_option
 def compare(baseline: Path, candidate: Path, **values: Any) -> int:
     """Is the second run faster than the first? Both measured the same prompts, one after the other.

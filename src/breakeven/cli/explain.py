@@ -22,9 +22,7 @@ from breakeven.errors import UsageError
 @click.option("--speeds", multiple=True, type=Speeds(), help="Measured, in tok/s; may be given again.")
 @window_options
 @case_options
-@click.option(
-    "--html", type=click.Path(path_type=Path), metavar="FILE", help="Write the report as one HTML file."
-)
+@options.html_option()
 @options.json_option
 def explain(record: tuple[Path, ...], **values: Any) -> None:
     """Why is it slower (or faster) than it should be? A step in parts, and what is left over.

@@ -13,10 +13,10 @@ import click
 
 from breakeven.cli import options
 from breakeven.cli.cost_options import MOST_MS, ChosenCost, choose_cost, cost_options
+from breakeven.cli.costed_record import open_costed
 from breakeven.cli.drafting_options import acceptance_given, drafting_options
 from breakeven.cli.forecast_grid import (
     MOST_SETTINGS,
-    check_drafters,
     check_levels,
     engine_unknown,
     grid_of,
@@ -26,11 +26,8 @@ from breakeven.cli.output import stdout
 from breakeven.cli.record import (
     check_page,
     first_token_option,
-    html_option,
     jobs_option,
-    open_record,
     refuse,
-    refuse_calibration,
     say_how_fast,
     shown,
     tokenizer_option,
@@ -75,7 +72,7 @@ OF_A_RECORD = ("drafter_names", "n_ranges", "tokenizer", "prefill_ms", "jobs")
 @tokenizer_option
 @first_token_option
 @jobs_option
-@html_option(PAGE)
+@options.html_option(PAGE)
 @options.json_option
 def forecast(record: Path | None, **values: Any) -> None:
     """Would speculation pay, at which window, and what must a trained head reach? Nothing is restarted.
@@ -120,20 +117,14 @@ def _of_heads(values: Mapping[str, Any]) -> Forecast:
 
 def _of_record(path: Path, values: Mapping[str, Any]) -> Forecast:
     from breakeven.forecast.next_steps import next_commands
-    from breakeven.forecast.random_tokens import refuse_random_prompts
     from breakeven.forecast.run import forecast_source
-    from breakeven.replay.sources.run import RunSource
 
-    refuse_calibration(path, "forecast")
     with redirect_stdout(sys.stderr):  # a drafter of the user's own may print
-        source = open_record(path, values["tokenizer"])
-        run = source.run if isinstance(source, RunSource) else None
-        check_drafters(values["drafter_names"], values["engine"] or source.origin.engine)
-        chosen = choose_cost(values, run)
-        _name_engine(source, values["engine"] or source.origin.engine or chosen.engine)
-        grid = grid_of(values, source.origin.engine)
-        terms = _terms(values, chosen, source.origin.engine)
-        refuse_random_prompts(source)
+        opened = open_costed(path, values, "forecast")
+        source, run, chosen = opened.source, opened.run, opened.chosen
+        _name_engine(source, opened.engine)
+        grid = grid_of(values, opened.engine)
+        terms = _terms(values, chosen, opened.engine)
         say_how_fast([name for name, _ in grid], simulates=True)
         made = forecast_source(
             source,
@@ -145,7 +136,7 @@ def _of_record(path: Path, values: Mapping[str, Any]) -> Forecast:
             jobs=values["jobs"],
             phase=shown,
         )
-    unsaid = engine_unknown(source.origin.engine, values)
+    unsaid = engine_unknown(opened.engine, values)
     warnings = (*unsaid, *chosen.warnings, *_meaning(source, run, made), *made.warnings)
     return replace(made, warnings=warnings, next_commands=next_commands(made, _known(path, run)))
 

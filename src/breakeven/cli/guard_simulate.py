@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import redirect_stdout
 from dataclasses import replace
 from pathlib import Path
@@ -12,11 +12,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from breakeven.cli import options
-from breakeven.cli.cost_options import MOST_MS, ChosenCost, choose_cost, cost_options
+from breakeven.cli.cost_options import MOST_MS, ChosenCost, cost_options
+from breakeven.cli.costed_record import open_costed
 from breakeven.cli.forecast_grid import (
     DEFAULT_ENGINE,
-    check_drafters,
+    ENGINES,
     check_levels,
+    drafters_of,
     engine_unknown,
     grid_of,
     grid_options,
@@ -26,15 +28,13 @@ from breakeven.cli.output import stdout
 from breakeven.cli.record import (
     check_page,
     first_token_option,
-    html_option,
     jobs_option,
-    open_record,
-    refuse_calibration,
     say_how_fast,
     shown,
     tokenizer_option,
     written,
 )
+from breakeven.errors import UsageError
 
 if TYPE_CHECKING:
     from breakeven.cost.drafting import DraftingCost
@@ -78,7 +78,7 @@ EPSILONS = f"0.5%,1%,2%,5%,10%,{NO_LEDGER}"
 @tokenizer_option
 @first_token_option
 @jobs_option
-@html_option(PAGE)
+@options.html_option(PAGE)
 @options.json_option
 def simulate(record: Path, **values: Any) -> None:
     """What would a guard have gained on recorded outputs, and what did it risk? Nothing is restarted.
@@ -112,25 +112,18 @@ def _written(made: Simulation, record: Path, asked: Path | None) -> str | None:
 
 
 def _simulated(path: Path, values: Mapping[str, Any]) -> Simulation:
-    from breakeven.forecast.random_tokens import refuse_random_prompts
     from breakeven.guard.simulate.run import simulate_source
-    from breakeven.replay.sources.run import RunSource
 
-    refuse_calibration(path, "guard simulate")
     with redirect_stdout(sys.stderr):  # a drafter of the user's own may print
-        source = open_record(path, values["tokenizer"])
-        run = source.run if isinstance(source, RunSource) else None
-        chosen = choose_cost(values, run)
-        engine = values["engine"] or source.origin.engine or chosen.engine
-        check_drafters(values["drafter_names"], engine)
-        terms = _terms(values, chosen, engine or DEFAULT_ENGINE)
-        refuse_random_prompts(source)
+        opened = open_costed(path, values, "guard simulate")
+        source, chosen = opened.source, opened.chosen
+        terms = _terms(values, chosen, opened.engine or DEFAULT_ENGINE)
         say_how_fast([name for name, _ in terms.grid], simulates=True)
         made = simulate_source(
             source, terms, first_token=values["first_token"], jobs=values["jobs"], phase=shown
         )
-    warnings = (*engine_unknown(engine, values), *chosen.warnings, *_meaning(source), *made.warnings)
-    return replace(made, warnings=warnings)
+    unsaid = engine_unknown(opened.engine, values)
+    return replace(made, warnings=(*unsaid, *chosen.warnings, *_meaning(source), *made.warnings))
 
 
 def _meaning(source: Source) -> tuple[str, ...]:
@@ -182,7 +175,20 @@ def _grid(values: Mapping[str, Any], engine: str) -> list[Setting]:
     from breakeven.drafters.vllm_ngram import VllmNgram
     from breakeven.replay.grid import N_RANGES, default_grid
 
+    _check_fixed(values["drafter_names"], engine)
     if engine == DEFAULT_ENGINE and not values["drafter_names"]:
         ranges = values["n_ranges"] or (*N_RANGES, (4, 4))
         return default_grid((VllmNgram.name,), values["ks"] or KS, ranges)
     return grid_of(values, engine)
+
+
+def _check_fixed(names: Sequence[str], engine: str) -> None:
+    """Raises UsageError for a drafter that is no setting of that engine: the oracle, or another engine's."""
+    from breakeven.drafters.registry import BUILT_IN, drafter_class
+
+    mine = drafters_of(engine)[0]
+    for name in names:
+        of = drafter_class(name).engine
+        if name in BUILT_IN and of != drafter_class(mine).engine:
+            instead = f"--engine {of}  or  --drafter {mine}" if of in ENGINES else f"--drafter {mine}"
+            raise UsageError(f"--drafter {name} is no fixed setting of {engine[:40]}: type  {instead}")

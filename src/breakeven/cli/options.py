@@ -134,6 +134,17 @@ endpoint_options = stack(
 )
 
 
+def html_option(page: str | None = None, of: str = "a folder") -> Callable[[Command], Command]:
+    """The report as a page. A `page` is written without being asked for, into the folder that `of` names."""
+    default = f" [default of {of}: {page} in it]" if page else ""
+    return click.option(
+        "--html",
+        type=click.Path(path_type=Path),
+        metavar="FILE",
+        help=f"Write the report as one HTML file{default}.",
+    )
+
+
 def sampling(values: Mapping[str, Any], default_max_tokens: int, **extra: Any) -> Sampling:
     """Sampling from the options; fields given with --extra override the verb's own `extra`."""
     return Sampling(

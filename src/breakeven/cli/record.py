@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from breakeven.cli.options import Command
 from breakeven.cli.output import stderr
 from breakeven.errors import StorageError, UsageError
 from breakeven.report.progress import progress
@@ -33,16 +32,6 @@ first_token_option = click.option(
     help="Who gives each first output token: the server's prefill, or the first step.",
 )
 jobs_option = click.option("--jobs", type=click.IntRange(min=1), help="Cores to use [default: all].")
-
-
-def html_option(page: str) -> Callable[[Command], Command]:
-    """`page` is written into a folder of a record without being asked for."""
-    return click.option(
-        "--html",
-        type=click.Path(path_type=Path),
-        metavar="FILE",
-        help=f"Write the report as one HTML file [default of a folder: {page} in it].",
-    )
 
 
 def refuse(values: Mapping[str, Any], options: Sequence[str], message: str) -> None:

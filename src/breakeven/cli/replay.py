@@ -60,12 +60,7 @@ OF_ONE_DRAFTER = ("drafter", "k", "n", "min_n", "max_n", "setting", "per_positio
 @click.option("--n-ranges", type=Ranges(), help="Shortest and longest n-grams to sweep, such as 2-4,3-5.")
 @jobs_option
 @click.option("--ray", metavar="ADDRESS", help="A Ray cluster to use instead, or local.")
-@click.option(
-    "--html",
-    type=click.Path(path_type=Path),
-    metavar="FILE",
-    help=f"Write the report as one HTML file [default of a folder's sweep: {SWEEP_PAGE} in it].",
-)
+@options.html_option(SWEEP_PAGE, of="a folder's sweep")
 @options.json_option
 def replay(record: Path, **values: Any) -> None:
     """How often would this drafter be right on my outputs? Exact, from recorded tokens, without a server.

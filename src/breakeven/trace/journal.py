@@ -13,12 +13,13 @@ from dataclasses import replace
 from pathlib import Path
 
 from breakeven.errors import RunFormatError
-from breakeven.trace.disk import JOURNAL, META, PROMPTS, REQUESTS, open_requests, write_requests
+from breakeven.trace.disk import JOURNAL, META, PROMPTS, REQUESTS
 from breakeven.trace.files import storage_error, storing, write_atomically
 from breakeven.trace.journal_file import JournalRequests, scan
 from breakeven.trace.meta import RunMeta, dump_meta, load_meta
 from breakeven.trace.prompts import dump_prompts, load_prompts_of, prompts_digest
 from breakeven.trace.records import RequestTrace
+from breakeven.trace.requests_file import open_requests, write_requests
 from breakeven.trace.rows import dump_json, to_row
 from breakeven.workload.prompts import Prompt
 

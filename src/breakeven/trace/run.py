@@ -7,11 +7,12 @@ from pathlib import Path
 from typing import Any
 
 from breakeven.errors import RunFormatError
-from breakeven.trace.disk import JOURNAL, META, REQUESTS, Requests, open_requests
+from breakeven.trace.disk import JOURNAL, META, REQUESTS
 from breakeven.trace.journal_file import open_journal
 from breakeven.trace.meta import RunMeta, Schedule, ServerInfo, WorkloadInfo, load_meta, new_meta
 from breakeven.trace.prompts import load_prompts_of
 from breakeven.trace.records import RequestTrace
+from breakeven.trace.requests_file import Requests, open_requests
 from breakeven.trace.rows import from_row
 from breakeven.workload.prompts import Prompt
 

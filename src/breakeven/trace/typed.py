@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+import sys
 from collections.abc import Mapping
 from dataclasses import fields
 from types import NoneType, UnionType
@@ -48,7 +48,7 @@ def fits(value: Any, hint: Any) -> bool:
 
 def _is_plain(value: Any, hint: type) -> bool:
     if hint is float:
-        return type(value) in (int, float) and math.isfinite(value)
+        return type(value) in (int, float) and abs(value) <= sys.float_info.max
     if hint in (int, bool, str, NoneType):
         return type(value) is hint
     return isinstance(value, hint)

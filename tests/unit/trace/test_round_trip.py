@@ -9,9 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from breakeven.acceptance.counters import SpecCounters
-from breakeven.trace.disk import REQUESTS, SCHEMA
+from breakeven.trace.disk import REQUESTS
 from breakeven.trace.journal import RunWriter
 from breakeven.trace.records import Event, Kind, RequestError, RequestTrace
+from breakeven.trace.requests_file import SCHEMA
 from breakeven.trace.rows import from_row, to_row
 from breakeven.trace.run import load_run
 from breakeven.workload.prompts import Workload

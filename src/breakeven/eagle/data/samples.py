@@ -17,8 +17,8 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from breakeven.errors import RunFormatError
-from breakeven.trace.disk import UNREADABLE
 from breakeven.trace.files import storing, write_atomically
+from breakeven.trace.requests_file import UNREADABLE
 
 SAMPLES = "samples.parquet"
 GROUP_TOKENS = 1 << 20

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 from breakeven.errors import UsageError
 from breakeven.replay.sources.columns import MODELS, NAMES, OUTPUT_IDS, PROMPT_IDS, is_known
 from breakeven.replay.sources.rows import Row, Warn
-from breakeven.trace.disk import UNREADABLE
+from breakeven.trace.requests_file import UNREADABLE
 
 MAGIC = b"PAR1"
 ID_COLUMNS = (*OUTPUT_IDS, PROMPT_IDS)
