@@ -3,8 +3,9 @@
     python benchmarks/guard.py [FILE …] [--json] [--epsilon E] [--concurrency C …]
 
 FILE is any record of `breakeven replay`; by default the outputs of Llama-3.1-8B that SpecDecode-Bench
-recorded, in ../shared/data/specdecode_bench_*.jsonl beside the repository, whose results go to
-benchmarks/results/guard.json. Files that are not there are skipped, and said to be. The costs:
+recorded, in ../shared/data/specdecode_bench_*.jsonl beside the repository. The results of these go to
+benchmarks/results/guard.json, unless another E or C is asked for. Files that are not there are skipped, and
+said to be. The costs:
 
 dense-8b-h100   the regression of measured steps of the same study (throughput_batches.py)
 moe-vllm-cpu    a MoE of 32 experts, 4 of them for a token, in vLLM 0.32 on a CPU, measured: one sequence that
@@ -63,6 +64,8 @@ FILES = tuple(TRACES / f"specdecode_bench_{name}.jsonl" for name in NAMES)
 FLOOR = 0.98
 """Of the best fixed setting's speedup."""
 KS = tuple(range(1, 11))
+LEVELS = (4, 8)
+"""Requests at a time, where none are asked for."""
 SHOWN = {"k": 5, "min_n": 4, "max_n": 4}
 """A fixed setting as people type it."""
 EPSILONS = (0.01, NO_EPSILON)
@@ -211,11 +214,12 @@ def main() -> int:
     )
     parser.add_argument("files", nargs="*", type=Path, metavar="FILE")
     parser.add_argument("--epsilon", type=float, default=GuardSettings().epsilon)
-    parser.add_argument("--concurrency", type=int, nargs="*", default=(4, 8), metavar="C")
+    parser.add_argument("--concurrency", type=int, nargs="*", default=LEVELS, metavar="C")
     parser.add_argument("--json", action="store_true", help="print one JSON object instead of a table")
     args = parser.parse_args()
+    as_kept = not args.files and (args.epsilon, args.concurrency) == (GuardSettings().epsilon, LEVELS)
     try:
-        return run(args.files or FILES, args.epsilon, args.concurrency, args.json, save=not args.files)
+        return run(args.files or FILES, args.epsilon, args.concurrency, args.json, save=as_kept)
     except UsageError as problem:
         print(problem, file=sys.stderr)
         return problem.exit_code

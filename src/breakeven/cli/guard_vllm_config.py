@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -59,7 +59,7 @@ def vllm_config(**values: Any) -> None:
     from breakeven.report.text import line
 
     config = _config(values)
-    if config.kill_file is not None and Path(config.kill_file).exists():
+    if config.kill_file is not None and _known(Path(config.kill_file).exists):
         say(
             stderr(),
             f"! {line(config.kill_file, 1000)} exists: nothing is drafted until it is removed",
@@ -77,14 +77,12 @@ def vllm_config(**values: Any) -> None:
 def _config(values: Mapping[str, Any]) -> GuardConfig:
     from breakeven.guard.config import GuardConfig
 
-    kill_file, state_file = (_file(values, name) for name in ("kill_file", "state_file"))
-    if kill_file is not None and kill_file == state_file:
-        raise UsageError(f"--kill-file and --state-file are both {kill_file}: name another for one of them")
+    _check_state(values["state_file"])
     return GuardConfig(
         settings_given(values),
         calibration=_calibration(values["calibration"]),
-        kill_file=kill_file,
-        state_file=state_file,
+        kill_file=_file(values, "kill_file"),
+        state_file=_file(values, "state_file"),
         metrics_port=values["metrics_port"],
     )
 
@@ -92,10 +90,24 @@ def _config(values: Mapping[str, Any]) -> GuardConfig:
 def _file(values: Mapping[str, Any], name: str) -> str | None:
     """As the server is told it. Raises UsageError for a folder."""
     path: Path | None = values[name]
-    if path is not None and path.is_dir():
+    if path is not None and _known(path.is_dir):
         option = f"--{name.replace('_', '-')}"
         raise UsageError(f"{option} {path} is a folder: type  {option} {path / 'guard'}")
     return _whole(path)
+
+
+def _check_state(path: Path | None) -> None:
+    """Raises UsageError for a file with something else in it: a guard would write over it."""
+    if path is None or not _known(path.is_file):
+        return
+    from breakeven.guard.survival import Survival
+
+    try:
+        Survival.from_json(path.read_bytes())
+    except UsageError as error:
+        raise UsageError(f"--state-file {path} holds something else ({error}): name another") from error
+    except PermissionError:
+        return
 
 
 def _calibration(path: Path | None) -> str | None:
@@ -116,3 +128,11 @@ def _calibration(path: Path | None) -> str | None:
 def _whole(path: Path | None) -> str | None:
     """A server runs elsewhere than this shell."""
     return None if path is None else str(path.absolute())
+
+
+def _known(look: Callable[[], bool]) -> bool:
+    """A server may be another user's, with files where this one may not look."""
+    try:
+        return look()
+    except PermissionError:
+        return False

@@ -12,12 +12,13 @@ with the descent as a function of its own, the whole takes three times as long.
 
 from __future__ import annotations
 
+from secrets import randbits
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from breakeven.drafters._hash import FACTOR, LOW
+from breakeven.drafters._hash import LOW
 from breakeven.drafters.compiler import kernel
 
 Int32s = NDArray[np.int32]
@@ -36,7 +37,8 @@ class Index(NamedTuple):
     """
 
     state: Int64s
-    """Shape (3,): this request's stamp, how many numbers it takes, and the shift from a hash to a slot."""
+    """Shape (4,): this request's stamp, how many numbers it takes, the shift from a hash to a slot, and
+    the hash's factor: a random one, as who knew it could write a prompt that fills one place of the slots."""
     roots: Int32s
     """Shape (slots,), a power of two: the first position of each root gram."""
     tops: Int32s
@@ -61,7 +63,7 @@ def new_index(longest: int, caps: Int64s) -> Index:
     """An Index for requests of at most `longest` tokens."""
     size, slots = longest + 1, 1 << _slot_bits(longest)
     return Index(
-        state=np.zeros(3, np.int64),
+        state=np.array([0, 0, 0, 2 * randbits(61) + 1], np.int64),
         roots=np.zeros(slots, np.int32),
         tops=np.zeros(size, np.int32),
         inner=np.zeros((size, 2), np.int32),
@@ -97,20 +99,20 @@ def renew(index: Index, tokens: int) -> None:
 
 
 @kernel
-def _hash(a: int, b: int) -> int:
-    return ((a << 31 | b) * FACTOR) & LOW
+def _hash(a: int, b: int, factor: int) -> int:
+    return ((a << 31 | b) * factor) & LOW
 
 
 @kernel
 def _find_roots(index: Index, ids: Int32s, root: int, begin: int, end: int) -> int:
     """The last row of first gets the first position of each root gram; returns how many are repeated."""
     roots, tops, repeated, first = index.roots, index.tops, index.repeated, index.first[-1]
-    stamp, shift = int(index.state[0]), int(index.state[2])
+    stamp, shift, factor = int(index.state[0]), int(index.state[2]), int(index.state[3])
     last_slot = (1 << (63 - shift)) - 1
     count = 0
     for p in range(max(begin, root), end):
         a, b = int(ids[p - root]), int(ids[p - 1])
-        slot = _hash(a, b) >> shift
+        slot = _hash(a, b, factor) >> shift
         while True:
             q = int(roots[slot]) - stamp
             if q <= 0:
@@ -129,10 +131,10 @@ def _find_roots(index: Index, ids: Int32s, root: int, begin: int, end: int) -> i
 @kernel
 def _find_kid(
     ids: Int32s, inner: Int32s, parents: Int32s, kids: Int32s,
-    stamp: int, shift: int, node: int, depth: int, token: int,
+    stamp: int, shift: int, factor: int, node: int, depth: int, token: int,
 ) -> int:  # fmt: skip
     """The slot of what hangs on `node`, whose depth is given, by the token; or the free one for it."""
-    slot = _hash(node, token) >> shift
+    slot = _hash(node, token, factor) >> shift
     while True:
         kid = int(kids[slot]) - stamp
         if kid <= 0:
@@ -152,7 +154,7 @@ def learn(index: Index, ids: Int32s, root: int, begin: int, end: int) -> None:
     """
     caps, lengths, first, repeated = index.caps, index.length, index.first, index.repeated
     tops, inner, parents, kids = index.tops, index.inner, index.parents, index.kids
-    stamp, shift = int(index.state[0]), int(index.state[2])
+    stamp, shift, factor = int(index.state[0]), int(index.state[2]), int(index.state[3])
     most, rows = int(caps[-1]), len(caps)
     lengths[begin:end] = 0
     for i in range(_find_roots(index, ids, root, begin, end)):
@@ -190,10 +192,11 @@ def learn(index: Index, ids: Int32s, root: int, begin: int, end: int) -> None:
                 if depth < q:
                     parents[node] = new
                     token = int(ids[q - 1 - depth])
-                    kids[_find_kid(ids, inner, parents, kids, stamp, shift, new, depth, token)] = stamp + node
+                    free = _find_kid(ids, inner, parents, kids, stamp, shift, factor, new, depth, token)
+                    kids[free] = stamp + node
                 node = new
             token = int(ids[p - 1 - depth])
-            slot = _find_kid(ids, inner, parents, kids, stamp, shift, node, depth, token)
+            slot = _find_kid(ids, inner, parents, kids, stamp, shift, factor, node, depth, token)
             parent, node = node, int(kids[slot]) - stamp
             if node <= 0:
                 kids[slot] = stamp + 2 * p

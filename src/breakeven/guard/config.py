@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields, replace
+from itertools import combinations
 from pathlib import Path
 from typing import Any, Literal, get_args, get_type_hints
 
@@ -20,6 +21,8 @@ CONFIG, MODE = "BREAKEVEN_GUARD_CONFIG", "BREAKEVEN_GUARD"
 """Variables of the server's environment."""
 Mode = Literal["on", "off", "shadow"]
 MOST_PORT = 65_535
+FILES = ("calibration", "kill_file", "state_file")
+"""Fields that name one each. A state is written, and a kill file that is written kills."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +53,10 @@ class GuardConfig:
     def __post_init__(self) -> None:
         if self.metrics_port is not None and not 0 < self.metrics_port <= MOST_PORT:
             raise UsageError(f"metrics_port {self.metrics_port}: give 1 to {MOST_PORT}")
+        for one, other in combinations(FILES, 2):
+            path = getattr(self, one)
+            if path is not None and path == getattr(self, other):
+                raise UsageError(f"{one} and {other} are both {path}: name another for one of them")
 
     def of_engine(self, engine: int) -> GuardConfig:
         """For one of several engines, which may share a machine: each has a port and a file of its own."""

@@ -127,20 +127,20 @@ class LiveCost:
         elif self._levels or self._measured:
             self._tell_drafted(tokens, sequences, beyond)
 
-    def notes(self) -> tuple[str, ...]:
-        """Where the server is not as the calibration says, each a sentence."""
-        said = []
+    def notes(self) -> dict[str, str]:
+        """Where the server is not as the calibration says, each a sentence, by what it is of."""
+        said = {}
         if self._measured and len(self._levels) >= LEAST and abs(self._level) > LEAP:
-            said.append(
+            said["all steps"] = (
                 f"steps take {math.exp(self._level):.2f} times what the calibration says: it is of another "
                 "server, or the device is shared; the ratios of its times are kept"
             )
         if self._measured and self._extra.settled and abs(self._extra.value) > LEAP:
-            said.append(
+            said["steps with drafts"] = (
                 f"steps with drafts take {math.exp(self._extra.value):.2f} times what the calibration says, "
                 "compared with plain ones"
             )
-        return tuple(said)
+        return said
 
     def _tell_plain(self, size: int, beyond: float) -> None:
         """`beyond` the curve, as a logarithm."""

@@ -10,6 +10,7 @@ from breakeven.errors import UsageError
 MOST_DRAFT = 64
 """Tokens of the longest draft that may be asked for."""
 MOST_MATCH = 1024
+MOST_ALLOWANCE = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,8 +40,8 @@ class GuardSettings:
                 f"matches of {self.least_match} to {self.most_match} tokens: give 1 or more, least_match at "
                 f"most most_match, and that at most {MOST_MATCH}"
             )
-        if self.allowance_steps < 0:
-            raise UsageError(f"allowance_steps {self.allowance_steps}: give 0 or more")
+        if not 0 <= self.allowance_steps <= MOST_ALLOWANCE:
+            raise UsageError(f"allowance_steps {self.allowance_steps}: give 0 to {MOST_ALLOWANCE}")
 
     @property
     def spending(self) -> float:

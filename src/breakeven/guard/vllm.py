@@ -58,9 +58,21 @@ class GuardedNgram:
         config = config_of(os.environ if environment is None else environment)
         version = _installed() if version is None else version
         check_version(version, config.any_version)
+        self._rests = False
+        try:
+            self._set_up(config, vllm_config, version, clock)
+        except UsageError:
+            raise
+        except Exception:
+            self._rests = True
+            LOG.exception("breakeven guard could not be set up: nothing is drafted, and the server goes on")
+
+    def _set_up(
+        self, config: GuardConfig, vllm_config: Any, version: str, clock: Callable[[], float]
+    ) -> None:
         first = vllm_config.parallel_config.rank % _width(vllm_config) == 0
-        self._rests = config.mode == "off" or not first
-        if self._rests:
+        if config.mode == "off" or not first:
+            self._rests = True
             if first:
                 _warn(OFF)
             return
@@ -70,6 +82,7 @@ class GuardedNgram:
         self._said: set[str] = set()
         self._switch = KillSwitch(Path(config.kill_file) if config.kill_file else None, clock)
         self._killed = self._failed = False
+        self._shadows = config.mode == "shadow"
         self._steps = _steps(config, vllm_config, version, clock)
         self._file = self._state_file(config, clock)
         self._serve(config)
@@ -102,8 +115,8 @@ class GuardedNgram:
 
     @property
     def is_on(self) -> bool:
-        """Whether it may draft."""
-        return not (self._rests or self._failed or self._killed)
+        """Whether it may draft: not if it only learns."""
+        return not (self._rests or self._shadows or self._failed or self._killed)
 
     def _proposed(
         self, sampled: Sequence[Sequence[int]], counts: NDArray[np.int32], ids: NDArray[np.int32]
@@ -143,11 +156,10 @@ class GuardedNgram:
                 self._steps.forget()
 
     def _say(self) -> None:
-        for note in self._steps.cost.notes():
-            kind = note[:20]
+        for kind, note in self._steps.cost.notes().items():
             if kind not in self._said:
                 self._said.add(kind)
-                LOG.warning("breakeven guard: %s", note)
+                _warn(note)
 
     def _state_file(self, config: GuardConfig, clock: Callable[[], float]) -> StateFile | None:
         if config.state_file is None:

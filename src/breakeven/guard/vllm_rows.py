@@ -19,6 +19,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
+from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,6 +37,8 @@ TAIL, SPREAD = 32, 32
 """Tokens compared of a request in its own row: the last ones, and some from all over it."""
 
 Key = tuple[int, bytes]
+End = tuple[int, ...]
+"""How many tokens a context has, and the last of them."""
 
 
 @dataclass(slots=True)
@@ -111,7 +114,7 @@ class Rows:
         for row, new in enumerate(emitted):
             if new and found[row] is None:
                 found[row] = self._elsewhere(left, ids[row, : begins[row]])
-        for one in left:
+        for one in chain(*left.values()):
             self._park(one)
         self._rows = tuple(found)
         for row, request in enumerate(found):
@@ -142,12 +145,18 @@ class Rows:
         known.continued = True
         return known
 
-    def _left(self, found: Sequence[Row | None]) -> list[Row]:
-        """Of the last call's requests, those not found in their rows."""
-        stay = {id(row) for row in found}
-        return [row for row in self._rows if row is not None and id(row) not in stay]
+    def _left(self, found: Sequence[Row | None]) -> dict[End, list[Row]]:
+        """Of the last call's requests, those not found in their rows.
 
-    def _elsewhere(self, left: list[Row], context: Int32s) -> Row:
+        By their ends, as each new one is looked for among them, and a whole batch may change at once."""
+        stay = {id(row) for row in found}
+        left: dict[End, list[Row]] = {}
+        for row in self._rows:
+            if row is not None and id(row) not in stay:
+                left.setdefault(_end(row.index.tokens), []).append(row)
+        return left
+
+    def _elsewhere(self, left: dict[End, list[Row]], context: Int32s) -> Row:
         """The request with this context: from another row, where it is taken out of `left`, or a new one."""
         return (
             _moved(left, context)
@@ -162,12 +171,12 @@ class Rows:
         state = self._parked.pop(_key(context), None)
         return None if state is None else Row(LongestMatch(*self._lengths, len(context)), state)
 
-    def _longer(self, left: list[Row], context: Int32s) -> Row | None:
+    def _longer(self, left: dict[End, list[Row]], context: Int32s) -> Row | None:
         """The one with most of the context's begin, with a new account."""
-        near = [row for row in left if 0 < len(context) - len(row.index) <= MOST_NEW]
-        for row in sorted(near, key=lambda row: len(row.index), reverse=True):
-            if np.array_equal(context[: len(row.index)], row.index.tokens):
-                left.remove(row)
+        near = {tokens for tokens, _ in left if 0 < len(context) - tokens <= MOST_NEW}
+        for tokens in sorted(near, reverse=True):
+            row = _taken(left, context[:tokens])
+            if row is not None:
                 self._end(row.state)
                 return Row(row.index, self._begin())
         return None
@@ -183,13 +192,25 @@ class Rows:
             self._end(oldest)
 
 
-def _moved(left: list[Row], context: Int32s) -> Row | None:
-    for row in left:
+def _moved(left: dict[End, list[Row]], context: Int32s) -> Row | None:
+    row = _taken(left, context)
+    if row is not None:
+        row.continued = True
+    return row
+
+
+def _taken(left: dict[End, list[Row]], context: Int32s) -> Row | None:
+    """The row that has exactly these tokens, out of `left`."""
+    alike = left.get(_end(context), [])
+    for row in alike:
         if np.array_equal(row.index.tokens, context):
-            left.remove(row)
-            row.continued = True
+            alike.remove(row)
             return row
     return None
+
+
+def _end(context: Int32s) -> End:
+    return len(context), *context[-1:].tolist()
 
 
 def _go_on(row: Row, ids: Int32s, begin: int, emitted: int) -> None:

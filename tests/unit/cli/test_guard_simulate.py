@@ -104,3 +104,28 @@ def test_what_is_tried_is_asked_as_by_a_forecast(verb: click.Command):
 def test_a_page_that_cannot_be_names_one_that_can(tmp_path: Path):
     with pytest.raises(UsageError, match=f"type --html {PAGE}$"):
         run(write_record(tmp_path / "record.jsonl", requests=3), *OWN, "--html", tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("drafter", "more", "said"),
+    [
+        ("oracle", (), "oracle is no fixed setting of vllm: type  --drafter vllm-ngram$"),
+        ("recorded", ("--engine", "sglang"), "of sglang: type  --drafter sglang-ngram$"),
+        ("llamacpp-ngram-mod", (), "of vllm: type  --engine llama.cpp  or  --drafter vllm-ngram$"),
+        (
+            "vllm-ngram",
+            ("--engine", "llama.cpp"),
+            "type  --engine vllm  or  --drafter llamacpp-ngram-simple$",
+        ),
+    ],
+)
+def test_what_no_engine_can_be_set_to_is_no_fixed_setting(
+    drafter: str, more: tuple[str, ...], said: str, tmp_path: Path
+):
+    with pytest.raises(UsageError, match=said):
+        run(write_record(tmp_path / "record.jsonl", requests=3), *OWN, "--drafter", drafter, *more)
+
+
+def test_a_drafter_of_ones_own_is_one():
+    grid = _grid({**NOTHING, "drafter_names": ("tests.unit.drafters.test_base:Zeros",)}, "llama.cpp")
+    assert {name for name, _ in grid} == {"tests.unit.drafters.test_base:Zeros"}

@@ -15,6 +15,7 @@ from breakeven.cost.calibration import Calibration, save_calibration
 from breakeven.cost.curve import CurvePoint
 from breakeven.errors import UsageError
 from breakeven.guard.config import CONFIG, GuardConfig, config_of
+from breakeven.guard.survival import Survival
 from breakeven.trace.meta import ServerInfo
 
 
@@ -117,3 +118,22 @@ def test_a_kill_file_that_is_there_is_told(tmp_path: Path) -> None:
     done = CliRunner().invoke(vllm_config, words)
     assert "exists: nothing is drafted until it is removed" in " ".join(done.stderr.split())
     assert done.stdout.startswith("export ")
+
+
+def test_a_state_is_not_written_over_something_else(tmp_path: Path) -> None:
+    file = calibration(tmp_path) / "calibration.json"
+    with pytest.raises(UsageError, match=r"holds something else .*: name another"):
+        CliRunner().invoke(vllm_config, ["--state-file", str(file)], catch_exceptions=False)
+    file.write_bytes(Survival().to_json())
+    assert json.loads(asked("--state-file", file)["environment"][CONFIG]) == {"state_file": str(file)}
+
+
+@pytest.mark.parametrize("option", ("--kill-file", "--state-file"))
+def test_a_servers_file_may_be_out_of_sight(option: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def forbidden(path: Path) -> bool:
+        raise PermissionError(13, "Permission denied", str(path))
+
+    for name in ("exists", "is_dir", "is_file"):
+        monkeypatch.setattr(Path, name, forbidden)
+    done = CliRunner().invoke(vllm_config, [option, "/root/guard"], catch_exceptions=False)
+    assert "/root/guard" in done.stdout

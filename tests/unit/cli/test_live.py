@@ -325,7 +325,9 @@ def test_a_model_gives_a_forecast(stage: Stage):
     assert "forecast" not in one["absent"] and one["verdict"]
 
 
-def test_a_calibration_of_the_baseline_gives_one(stage: Stage):
+def test_a_calibration_of_the_baseline_gives_one(stage: Stage, monkeypatch: pytest.MonkeyPatch):
+    """On a busy machine the client lags, and points of the few tokens here drop out: see test_stretches."""
+    monkeypatch.setattr("breakeven.cost.calibrate._lag_s", lambda meta: 0.0)
     with FakeServer(vllm_script(ttft_s=0.002, tpot_s=0.003, n_tokens=64)).in_thread() as slower:
         done = stage.done(*NGRAM, "--url", slower.url, "--calibrate", "--yes", "--json", "--max-tokens", 64)
     assert json.loads(done.stdout)["candidates"][0]["forecast"]["low"] > 0

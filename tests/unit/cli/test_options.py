@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import click
 import pytest
 
-from breakeven.cli.options import ShareBelowOne, share_below_one
+from breakeven.cli.options import ShareBelowOne, html_option, share_below_one
 from breakeven.errors import UsageError
 
 
@@ -34,3 +36,18 @@ def test_a_long_word_is_cut():
     with pytest.raises(UsageError) as caught:
         ShareBelowOne().convert("x" * 10_000, None, None)
     assert len(str(caught.value)) < 120
+
+
+@pytest.mark.parametrize(
+    ("option", "default"),
+    [
+        (html_option(), ""),
+        (html_option("a.html"), " [default of a folder: a.html in it]"),
+        (html_option("a.html", of="a trial"), " [default of a trial: a.html in it]"),
+    ],
+)
+def test_a_page_that_is_written_unasked_is_told(
+    option: Callable[[click.Command], click.Command], default: str
+):
+    (made,) = option(click.Command("verb")).params
+    assert isinstance(made, click.Option) and made.help == f"Write the report as one HTML file{default}."

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from breakeven.drafters._hash import LOW
 from breakeven.drafters._ngram_kernels import LEAF, Index, learn, new_index, renew
 
 CAPS = np.array([2, 3, 24], np.int64)
@@ -55,3 +56,39 @@ def test_slots_are_cleared_before_their_stamp_overflows():
     learnt(index, some_ids(2, 4), 301)
     assert learnt(index, some_ids(3, 4), 301) == fresh
     assert index.state[0] == 0
+
+
+def filled_in_a_row(index: Index) -> int:
+    """The most slots side by side that are taken: so many a look may go through."""
+    free = np.flatnonzero(np.append(0, index.roots) == 0)
+    return int(np.diff(free).max())
+
+
+def in_one_slot(factor: int, shift: int, tokens: int) -> Ids:
+    """Ids of which any two that follow each other hash to the first slot, or the one behind it."""
+    vocabulary = np.arange(200_000, dtype=object)
+    ids, used = [1], {1}
+    for _ in range(tokens - 1):
+        slots = ((ids[-1] << 31 | vocabulary) * factor & LOW) >> shift
+        ids.append(next(int(token) for token in np.flatnonzero(slots < 2) if token not in used))
+        used.add(ids[-1])
+    return np.array(ids, np.int32)
+
+
+def test_nobody_can_write_a_prompt_that_fills_one_place_of_the_slots():
+    index = new_index(150, CAPS)
+    renew(index, 150)
+    ids = in_one_slot(int(index.state[3]), int(index.state[2]), 150)
+    learnt(index, ids, 151, root=2)
+    assert filled_in_a_row(index) > 140
+    index = new_index(150, CAPS)
+    learnt(index, ids, 151, root=2)
+    assert filled_in_a_row(index) < 30
+
+
+def test_the_hash_makes_no_difference_to_an_answer():
+    ids = some_ids(4, 4)
+    index = new_index(300, CAPS)
+    found = learnt(index, ids, 301)
+    index.state[3] = 1
+    assert learnt(index, ids, 301) == found

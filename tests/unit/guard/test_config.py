@@ -49,6 +49,7 @@ def test_the_mode_has_a_variable_of_its_own() -> None:
         ('{"metrics_port": 0}', "metrics_port 0"),
         ('{"calibration": 3}', "calibration 3"),
         ('{"settings": {}}', "settings"),
+        (f'{{"epsilon": {10**400}}}', "epsilon 1000"),
     ),
 )
 def test_what_cannot_be_is_refused_by_name(text: str, said: str) -> None:
@@ -78,3 +79,10 @@ def test_each_engine_has_a_port_and_a_file_of_its_own() -> None:
 def test_an_engine_without_a_port_left_is_told() -> None:
     with pytest.raises(UsageError, match="metrics_port 65536"):
         GuardConfig(metrics_port=65535).of_engine(1)
+
+
+@pytest.mark.parametrize("pair", (("kill_file", "state_file"), ("calibration", "state_file")))
+def test_a_file_is_for_one_thing(pair: tuple[str, str]) -> None:
+    """A state that is written to the kill file would turn the guard off."""
+    with pytest.raises(UsageError, match=f"{pair[0]} and {pair[1]} are both /x: name another"):
+        config_of({CONFIG: json.dumps(dict.fromkeys(pair, "/x"))})

@@ -85,12 +85,12 @@ def test_beyond_the_last_measured_point_a_batch_must_be_told():
 def test_a_calibration_of_another_server_keeps_its_ratios_and_says_so():
     cost, server = LiveCost(curve(gentle)), Server(factor=2.5, noise=0.0)
     before = [ratio(cost, n) for n in (2, 5, 11)]
-    assert cost.notes() == ()
+    assert cost.notes() == {}
     server.told(cost, 1, times=10)
     assert [ratio(cost, n) for n in (2, 5, 11)] == pytest.approx(before, rel=0.03)
     seconds = cost.seconds(11)
     assert seconds is not None and seconds[1] == pytest.approx(0.025, rel=0.06)
-    (said,) = cost.notes()
+    (said,) = cost.notes().values()
     assert "take 2.50 times" in said and "of another server" in said
 
 
@@ -196,7 +196,7 @@ def test_a_slowdown_of_drafts_is_believed_of_sizes_that_did_not_show_it():
     server.told(cost, 1, 5, times=3)
     server.told(cost, 1, times=LEAST)
     assert [ratio(cost, n) for n in (3, 5, 9)] == pytest.approx([3.6, 4.2, 5.4], rel=0.08)
-    assert any("steps with drafts take" in said for said in cost.notes())
+    assert "steps with drafts take" in cost.notes()["steps with drafts"]
 
 
 def test_one_size_that_became_slow_is_learned_for_itself():

@@ -26,7 +26,8 @@ def test_what_may_be_spent_for_each_token_keeps_the_speedup():
         ({"least_match": 0}, "matches of 0 to 32 tokens"),
         ({"least_match": 5, "most_match": 4}, "matches of 5 to 4 tokens"),
         ({"most_match": 5000}, "at most 1024"),
-        ({"allowance_steps": -1}, "allowance_steps -1: give 0 or more"),
+        ({"allowance_steps": -1}, "allowance_steps -1: give 0 to 1000000"),
+        ({"allowance_steps": 10**400}, "give 0 to 1000000"),
     ],
 )
 def test_settings_that_cannot_be(wrong: dict[str, float], said: str):

@@ -5,16 +5,19 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Iterator
+from itertools import accumulate
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from breakeven.guard import vllm
 from breakeven.guard.config import CONFIG, MODE
 from breakeven.guard.reasons import Reason
 from breakeven.guard.vllm import LOG, GuardedNgram
 from tests.unit.guard.fake_vllm import FakeVllm, serve, vllm_config
+from tests.unit.guard.test_vllm import calibration
 
 STEPS = 12
 
@@ -84,3 +87,42 @@ def test_what_is_not_decided_after_a_failure_is_counted(monkeypatch: pytest.Monk
     counters = guard._steps.policy.counters
     assert counters.reasons[Reason.FAILED] == 2 * STEPS
     assert sum(counters.reasons.values()) == counters.decisions == 4 * STEPS
+
+
+def test_a_failure_at_the_start_does_not_keep_the_server_from_starting(
+    monkeypatch: pytest.MonkeyPatch, warned: pytest.LogCaptureFixture
+) -> None:
+    """As where the disk is full for compiled loops, or another version of vLLM lacks a field."""
+
+    def full(*_: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(vllm, "warm_up", full)
+    guard, fake = drafter(), two_requests()
+    serve(fake, guard.propose)
+    assert all(one.ended for one in fake.batch) and fake.drafted == 0 and not guard.is_on
+    config = vllm_config()
+    del config.scheduler_config
+    assert not GuardedNgram(config, environment={}, version="0.32.0").is_on
+    assert sum(record.levelno >= logging.ERROR for record in warned.records) == 2
+
+
+def test_what_is_noticed_of_the_cost_is_said_once(
+    tmp_path: Path, warned: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Though the figure in it changes."""
+    monkeypatch.setattr(vllm, "NOTES_EVERY", 4)
+    ticks = accumulate(1.01**n for n in range(10_000))
+    guard = GuardedNgram(
+        vllm_config(),
+        environment={CONFIG: json.dumps({"calibration": str(calibration(tmp_path))})},
+        version="0.32.0",
+        clock=lambda: next(ticks),
+    )
+    serve(two_requests(), guard.propose, 80)
+    said = [record.getMessage() for record in warned.records]
+    assert sum("what the calibration says: it is of another server" in one for one in said) == 1
+
+
+def test_in_the_shadow_it_is_not_on() -> None:
+    assert drafter().is_on and not drafter("shadow").is_on
