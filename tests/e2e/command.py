@@ -20,7 +20,7 @@ from typing import Any
 
 from breakeven.trace.run import Run, load_run
 
-PATIENCE_S = 60.0
+PATIENCE_S = 180
 MARK = "BREAKEVEN_TEST_MARK"
 PR_CAPBSET_DROP, CAP_DAC_OVERRIDE = 24, 1
 """Linux prctl(2) and capabilities(7)."""

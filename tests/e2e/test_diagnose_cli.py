@@ -22,7 +22,7 @@ import pytest
 
 from breakeven.cli.diagnose import diagnose
 from breakeven.servers.fake import FakeServer, Speculation, vllm_script
-from tests.e2e.command import Command, breakeven, fake_process, soon, write_prompts
+from tests.e2e.command import Command, answered, breakeven, fake_process, soon, write_prompts
 
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "examples" / "kimi-k2.5-ngram"
@@ -153,22 +153,26 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield one.url
 
 
-def busy(url: str, folder: Path) -> threading.Thread:
-    """Somebody who uses the server meanwhile."""
+@contextmanager
+def busy(url: str, folder: Path) -> Iterator[None]:
+    """Somebody uses the server all the while."""
     prompts = write_prompts(folder / "prompts.jsonl", 3)
-    words = ("measure", "--url", url, "--prompts", prompts, "--repeats", 8, "--out", folder / "busy")
-    thread = threading.Thread(target=lambda: breakeven(*words).succeeded())
-    thread.start()
-    return thread
+    words = ("--prompts", prompts, "--repeats", 1000, "--out", folder / "busy")
+    command = Command("measure", "--url", url, *words)
+    try:
+        assert soon(lambda: answered(folder / "busy"))
+        yield
+    finally:
+        command.signal(signal.SIGINT)
+        command.end()
 
 
 def test_a_running_server_is_read_twice(server: str, tmp_path: Path):
-    thread = busy(server, tmp_path)
-    done = breakeven("diagnose", "--url", server, "--seconds", 5, "--k", 4, "--json")
-    thread.join()
+    with busy(server, tmp_path):
+        done = breakeven("diagnose", "--url", server, "--seconds", 3, "--k", 4, "--json")
     values = done.succeeded().json()
     assert values["engine"] == "vllm" and values["acceptance"]["drafted_tokens"] > 0
-    assert values["traffic"]["seconds"] >= 5 and values["traffic"]["output_tokens"] > 0
+    assert values["traffic"]["seconds"] >= 3 and values["traffic"]["output_tokens"] > 0
     assert values["traffic"]["requests_asked"] is None
 
 
@@ -231,7 +235,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Two runs of the same prompts: `before`, and a slower `after` that speculates."""
     folder = tmp_path_factory.mktemp("runs")
     prompts = write_prompts(folder / "prompts.jsonl", 4)
-    slow: dict[str, Any] = {"tpot_s": 0.012, "speculation": SPECULATION}
+    slow: dict[str, Any] = {"tpot_s": 0.016, "speculation": SPECULATION}
     for name, fields in (("before", {"tpot_s": 0.006}), ("after", slow)):
         with FakeServer(vllm_script(**{"n_tokens": 48, "ttft_s": 0.01, **fields})).in_thread() as one:
             words = (
@@ -319,6 +323,11 @@ def is_read(pipe: int) -> bool:
     return unread[0] == 0
 
 
+def is_waiting(pid: int) -> bool:
+    """For more to read: it has taken what came."""
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "S"
+
+
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_ctrl_c_ends_the_reading_of_a_log_that_is_followed(number: int):
     """What was read is reported, and the exit code says that it was interrupted."""
@@ -326,7 +335,7 @@ def test_ctrl_c_ends_the_reading_of_a_log_that_is_followed(number: int):
     log = path.read_bytes()
     with following("--json") as (command, reading, writing):
         os.write(writing, log)
-        assert soon(lambda: is_read(reading))
+        assert soon(lambda: is_read(reading) and is_waiting(command.process.pid))
         command.signal(number)
         done = command.end()
     assert done.code == 130 and "Traceback" not in done.err and done.orphans == ()
@@ -340,7 +349,7 @@ def test_ctrl_c_ends_the_reading_of_a_log_that_is_followed(number: int):
 def test_ctrl_c_before_anything_was_said_is_an_interruption():
     with following() as (command, reading, writing):
         os.write(writing, b"no line of an engine\n")
-        assert soon(lambda: is_read(reading))
+        assert soon(lambda: is_read(reading) and is_waiting(command.process.pid))
         command.signal(signal.SIGINT)
         done = command.end()
     assert done.code == 130 and done.out == "" and done.err.splitlines()[-1] == "breakeven: interrupted"

@@ -27,6 +27,8 @@ KIMI = (
 )
 MODEL = ("--model", "llama-3.1-8b", "--hardware", "h100-sxm")
 SPEEDS = ("--speeds", "coding=62.6,46.4")
+PLAIN_S = 0.008
+"""A plain step of the run before: about that of the model, and far from that of the run after."""
 
 
 def test_the_published_experiment_by_its_speeds():
@@ -60,7 +62,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Two runs of the same prompts, `before` and a slower `after`, and `short` of replies of one token."""
     folder = tmp_path_factory.mktemp("runs")
     prompts = write_prompts(folder / "prompts.jsonl", 4)
-    fast, slow, one = ({"tpot_s": 0.004}, {"tpot_s": 0.006}, {"n_tokens": 1})
+    fast, slow, one = ({"tpot_s": PLAIN_S}, {"tpot_s": 0.02}, {"n_tokens": 1})
     for name, fields in (("before", fast), ("after", slow), ("short", one)):
         with FakeServer(vllm_script(**{"n_tokens": 24, "ttft_s": 0.01, **fields})).in_thread() as server:
             breakeven(
@@ -92,7 +94,8 @@ def calibrate(folder: Path, run: Path, **changes: Any) -> Path:
     """A calibration of the server of a run, unless changed."""
     meta = load_run(run).meta
     points = tuple(
-        CurvePoint(c, 4e-3 * s, 3.9e-3 * s, 4.1e-3 * s, 20) for c, s in ((1, 1.0), (2, 1.1), (4, 1.3))
+        CurvePoint(c, step_s, 0.975 * step_s, 1.025 * step_s, 20)
+        for c, step_s in ((1, PLAIN_S), (2, 1.1 * PLAIN_S), (4, 1.3 * PLAIN_S))
     )
     values = {"server": meta.server, "model": meta.model, "points": points, "moe": False, "notes": ()}
     save_calibration(replace(CALIBRATION, **{**values, **changes}), folder / "calibration.json")

@@ -103,7 +103,7 @@ def test_a_candidate_that_llama_cpp_does_not_start_with(tiny: Process):
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_interrupted_it_is_saved_and_nothing_is_left(tiny: Process, number: int):
-    words = ("trial", *tiny.options, *NGRAM, "--repeats", 40)
+    words = ("trial", *tiny.options, *NGRAM, "--repeats", 80)
     command = Command(*words, "--", *tiny.words, env=tiny.env, cwd=tiny.folder)
     run = tiny.folder / "trial" / "candidate"
     try:
@@ -118,12 +118,21 @@ def test_interrupted_it_is_saved_and_nothing_is_left(tiny: Process, number: int)
 
 @pytest.fixture
 def machine(tmp_path: Path) -> Iterator[tuple[Machine, str]]:
-    """A unit whose server is really asked: it drafts when it runs with the change."""
+    """A unit whose server is really asked: it drafts when it runs with the change.
+
+    The candidate takes its time, and so does the baseline when it is asked whether it is back: signals find
+    them at it, whatever else the machine does.
+    """
     made = Machine.make(tmp_path / "machine", "")
+    asked_changed: list[int] = []
 
     def script(body: dict[str, Any], index: int) -> Script:
-        is_changed = "speculation" in (made.folder / "running").read_text()
-        return Script(tpot_s=0.004, speculation=Speculation(3, 1.0) if is_changed else None)
+        if "speculation" in (made.folder / "running").read_text():
+            asked_changed.append(index)
+            return Script(tpot_s=0.03, speculation=Speculation(3, 1.0))
+        is_first_one_back = bool(asked_changed)
+        asked_changed.clear()
+        return Script(ttft_s=0.5 if is_first_one_back else 0.01, tpot_s=0.004)
 
     with FakeServer(script).in_thread() as server:
         yield made, server.url

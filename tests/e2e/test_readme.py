@@ -9,11 +9,12 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from breakeven.servers.fake import FakeServer, vllm_script
+from breakeven.servers.fake import Director, FakeServer, vllm_script
 
 ROOT = Path(__file__).parents[2]
 README = (ROOT / "README.md").read_text()
@@ -33,9 +34,14 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def servers() -> Iterator[dict[str, str]]:
-    plain = vllm_script(n_tokens=64, ttft_s=0.02, tpot_s=0.006)
-    faster = vllm_script(n_tokens=64, ttft_s=0.02, tpot_s=0.004)
-    with FakeServer(plain).in_thread() as first, FakeServer(faster).in_thread() as second:
+    """Two paces that stay apart on a busy machine. What a trial asks for is long: its replies are cut."""
+
+    def at(tpot_s: float) -> Director:
+        whole = vllm_script(n_tokens=64, ttft_s=0.02, tpot_s=tpot_s)
+        cut = replace(whole, n_tokens=32)
+        return lambda body, _: cut if body.get("max_tokens", 0) > 64 else whole
+
+    with FakeServer(at(0.01)).in_thread() as first, FakeServer(at(0.005)).in_thread() as second:
         yield {"http://127.0.0.1:8000": first.url, "http://127.0.0.1:8001": second.url}
 
 

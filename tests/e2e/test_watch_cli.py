@@ -98,7 +98,7 @@ def test_a_server_that_goes_away_and_comes_back_is_watched_on() -> None:
 
 def test_it_ends_by_itself_and_says_what_stood_at_the_end() -> None:
     with FakeServer(SCRIPT).in_thread() as server, asked(server.url):
-        done = breakeven("watch", server.url, "--interval", 0.3, "--window", 3, "--for", 1.5).succeeded()
+        done = breakeven("watch", server.url, "--interval", 0.3, "--window", 4, "--for", 3).succeeded()
     lines = done.out.splitlines()
     assert len(lines) >= 2 and all(server.url in line for line in lines)
     assert "by position" in lines[-1] and re.search(r"acceptance \d\d\.\d %", lines[-1])

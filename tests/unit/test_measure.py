@@ -92,7 +92,7 @@ async def test_a_run_keeps_what_the_server_worked_in_its_own_time(tmp_path: Path
 
 @pytest.mark.parametrize("preset", [vllm_script, llamacpp_script])
 async def test_traffic_of_others_in_that_time_is_told(preset: Callable[..., Script], tmp_path: Path) -> None:
-    run = await measure(preset(n_tokens=20, ttft_s=0.005, tpot_s=0.002), tmp_path / "run", others=5)
+    run = await measure(preset(n_tokens=20, ttft_s=0.005, tpot_s=0.005), tmp_path / "run", others=5)
     (why,) = foreign(run)
     assert "8 requests with 160 output tokens were asked of it" in why
     assert run.meta.load is not None and (run.meta.load.output_tokens or 0) > 160 + 20

@@ -92,7 +92,7 @@ async def test_a_rate_is_kept_and_arrivals_are_absolute() -> None:
     report = await run_load(requests(50), server.send, OpenLoop(200, poisson=False), lambda _: None, zero_ns)
     due = [due_ns for due_ns in server.scheduled if due_ns is not None]
     assert [b - a for a, b in itertools.pairwise(due)] == [5_000_000] * 49
-    assert due[0] == pytest.approx(report.started_ns, abs=50_000_000)
+    assert due[0] == pytest.approx(report.started_ns, abs=500_000_000)
     check = report.self_check
     assert (
         check.asked_rate_per_s == 200 and check.achieved_rate_per_s is not None and check.late_ms is not None
@@ -146,7 +146,7 @@ async def test_requests_are_taken_only_as_they_are_sent() -> None:
             yield request
 
     task = asyncio.create_task(run_load(counted(), Server(30).send, ClosedLoop(3), lambda _: None))
-    await asyncio.sleep(0.05)
+    await asyncio.sleep(0.5)
     assert taken == 3
     task.cancel()
     with pytest.raises(asyncio.CancelledError):

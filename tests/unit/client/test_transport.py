@@ -23,7 +23,7 @@ from breakeven.trace.records import RequestTrace
 from breakeven.workload.prompts import Prompt, Request, Sampling
 from tests.unit.client.replies import ASKED, END, HELLO, SAMPLING, chunk, chunked_head, framed, http, sse
 
-QUICK = Timeouts(connect_s=5, first_token_s=0.3, idle_s=0.2)
+QUICK = Timeouts(connect_s=5, first_token_s=0.3, idle_s=0.7)
 
 
 async def asked(
@@ -105,12 +105,12 @@ async def test_chunks_may_be_framed_and_cut_anywhere(raw_server: Any, size: int)
 async def test_reads_are_stamped_apart_and_bundles_are_known(raw_server: Any) -> None:
     first = framed(sse(chunk({"content": "a"}), chunk({"content": "b"}), done=False))
     rest = framed(sse(chunk({"content": "c"}), chunk({}, "stop")))
-    async with raw_server([chunked_head(), 0.05, first, 0.1, rest, END]) as server:
+    async with raw_server([chunked_head(), 0.05, first, 0.4, rest, END]) as server:
         trace = await asked(server.url)
     a, b, c, end = trace.events
     assert (a.read_ns, a.read_id) == (b.read_ns, b.read_id)
     assert (c.read_ns, c.read_id) == (end.read_ns, end.read_id) and c.read_id > a.read_id
-    assert 0.09e9 < c.read_ns - a.read_ns < 2e9
+    assert 0.2e9 < c.read_ns - a.read_ns < 4e9
     assert trace.sent_ns < a.read_ns - 0.04e9
 
 
@@ -220,9 +220,9 @@ async def test_the_first_token_timeout_runs_past_the_role_chunk(raw_server: Any)
 
 async def test_the_idle_timeout_counts_from_the_last_read(raw_server: Any) -> None:
     token = framed(sse(chunk({"content": "a"}), done=False))
-    async with raw_server([chunked_head(), token, 0.15, token, 0.15, token, 5.0]) as server:
+    async with raw_server([chunked_head(), token, 0.4, token, 0.4, token, 5.0]) as server:
         trace = await asked(server.url, None, QUICK)
-        assert "next token within 0.2 s: raise --idle-timeout" in message(trace)
+        assert "next token within 0.7 s: raise --idle-timeout" in message(trace)
         assert len(trace.events) == 3
 
 
@@ -230,12 +230,12 @@ async def test_case_17_a_slow_reply_is_not_cut(raw_server: Any) -> None:
     token = framed(sse(chunk({"content": "a"}), done=False))
     pieces = [
         chunked_head(),
-        *[piece for _ in range(12) for piece in (0.05, token)],
+        *[piece for _ in range(12) for piece in (0.1, token)],
         framed(sse(chunk({}, "stop"))),
         END,
     ]
     async with raw_server(pieces) as server:
-        trace = await asked(server.url, None, Timeouts(connect_s=0.1, first_token_s=0.4, idle_s=0.4))
+        trace = await asked(server.url, None, Timeouts(connect_s=0.8, first_token_s=0.8, idle_s=0.8))
         assert trace.error is None and len(trace.events) == 13
 
 
@@ -342,7 +342,8 @@ async def test_a_cancelled_request_drops_its_connection(raw_server: Any) -> None
         Pool() as pool,
     ):
         task = asyncio.create_task(asked(server.url, pool))
-        await asyncio.sleep(0.1)
+        while not server.requests:  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
@@ -368,7 +369,7 @@ async def test_a_document_without_end_is_given_up(raw_server: Any) -> None:
     drip = [b"HTTP/1.1 200 OK\r\n\r\n", *([b"x", 0.05] * 200)]
     async with raw_server(drip) as server, Pool() as pool:
         with pytest.raises(ConnectFailed, match="did not come to an end within"):
-            await get_text(pool, Endpoint(server.url), "/metrics", Timeouts(0.3, 0.2, 5))
+            await get_text(pool, Endpoint(server.url), "/metrics", Timeouts(1.0, 0.5, 5))
 
 
 def test_what_a_server_need_not_tell_is_waited_for_some_seconds() -> None:

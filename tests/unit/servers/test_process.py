@@ -190,14 +190,13 @@ def test_kill_9_leaves_no_orphan_that_keeps_the_port(tmp_path: Path, victim: str
     try:
         os.kill(tool.pid if victim == "tool" else guard, signal.SIGKILL)
         assert ends(pid)
+        assert ends(child), "by the guard, or by the tool that lost its guard"
         if victim == "tool":
-            assert ends(child)
             assert ends(guard)
-            assert is_free(port)
+        assert is_free(port)
     finally:
         tool.kill()
         tool.communicate()
-    assert ends(child)
 
 
 TOOL = """

@@ -28,6 +28,7 @@ def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """A busy machine leaves no repeat out: what is asked and counted is tested here, not the self-check."""
     monkeypatch.setattr(selfcheck, "LEAST_LAG_MS", 1e9)
     monkeypatch.setattr(selfcheck, "LEAST_SHARE", 0.0)
+    monkeypatch.setattr(selfcheck, "ONE_AT_A_TIME", 0.0)
 
 
 @contextmanager
@@ -106,8 +107,8 @@ async def test_no_repeat_is_begun_that_would_pass_the_time_limit(tmp_path: Path)
 
 
 async def test_auto_stops_once_a_large_difference_is_plain(tmp_path: Path):
-    slow = replace(PLAIN, tpot_s=0.006)
-    with two(slow, PLAIN) as sides:
+    slow, fast = replace(PLAIN, tpot_s=0.016), replace(PLAIN, tpot_s=0.004)
+    with two(slow, fast) as sides:
         result, _ = await run(replace(PLAN, repeats=None), sides, tmp_path / "t")
     assert result.verdict.outcome == "faster"
     assert result.stopped_after < 12

@@ -24,7 +24,7 @@ FACTS = {"version": "0.32.0", "async_scheduling": "on", "kv_cache_tokens": "6144
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(confounded, "QUIET_S", 0.05)
+    monkeypatch.setattr(confounded, "QUIET_S", 0.2)
 
 
 class Endless(FakeLifecycle):
@@ -56,7 +56,7 @@ async def test_facts_of_a_server_that_never_is_quiet(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(confounded, "MOST_LINES", 500)
     assert await log_facts(Endless(), Vllm()) == FACTS
     monkeypatch.setattr(confounded, "MOST_LINES", 10**9)
-    monkeypatch.setattr(confounded, "MOST_S", 0.2)
+    monkeypatch.setattr(confounded, "MOST_S", 1.0)
     assert await log_facts(Endless(), Vllm()) == FACTS
 
 

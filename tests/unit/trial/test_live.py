@@ -269,7 +269,7 @@ async def test_a_candidate_that_dies_at_its_start(here: Site, tmp_path: Path):
 
 async def test_a_candidate_that_is_not_ready_in_time(here: Site, tmp_path: Path):
     here.candidate = lambda body: http_error(503, "loading model")
-    result = await trial(here, tmp_path, replace(PLAN, start_limit_s=0.3))
+    result = await trial(here, tmp_path, replace(PLAN, start_limit_s=1.0))
     assert result.verdict.outcome == "refused"
     assert "not ready within" in result.verdict.reason and "loading model" in result.verdict.reason
     assert here.is_back
@@ -781,6 +781,8 @@ async def test_a_candidate_that_was_never_ready_did_not_run_already(here: Site, 
 
 
 async def test_requests_of_others_are_a_confounder_of_their_side(here: Site, tmp_path: Path):
+    """They come while the trial's own are asked, which take long."""
+    here.candidate = lambda body: replace(DRAFTS, ttft_s=0.2) if "max_tokens" in body else DRAFTS
     url = here.service.endpoint.base_url.removesuffix("/v1")
     strangers: list[asyncio.Future[None]] = []
 

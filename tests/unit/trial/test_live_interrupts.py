@@ -130,9 +130,10 @@ async def test_a_thread_that_gets_no_signals():
 async def test_cancelled_work_comes_to_its_end_and_its_result_is_not_lost_silently():
     said: list[str] = []
     ended: list[str] = []
+    may_end = asyncio.Event()
 
     async def work() -> str:
-        await asyncio.sleep(0.05)
+        await may_end.wait()
         ended.append("ended")
         return "result"
 
@@ -141,6 +142,7 @@ async def test_cancelled_work_comes_to_its_end_and_its_result_is_not_lost_silent
     for _ in range(2):
         task.cancel()
         await asyncio.sleep(0.01)
+    may_end.set()
     with pytest.raises(asyncio.CancelledError):
         await task
     assert ended == ["ended"] and said == [WAIT, WAIT]

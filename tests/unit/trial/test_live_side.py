@@ -32,6 +32,7 @@ SCRIPT = vllm_script(n_tokens=20, ttft_s=0.002, tpot_s=0.001, speculation=Specul
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(selfcheck, "LEAST_LAG_MS", 1e9)
     monkeypatch.setattr(selfcheck, "LEAST_SHARE", 0.0)
+    monkeypatch.setattr(selfcheck, "ONE_AT_A_TIME", 0.0)
 
 
 async def repeats(

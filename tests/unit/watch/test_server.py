@@ -137,11 +137,11 @@ async def test_a_page_that_lies_is_watched_on(line: bytes):
 
 
 async def test_a_slow_server_does_not_hold_up_another(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(server_module, "LEAST_PATIENCE_S", 0.2)
-    with answering(body=vllm_page(4)) as quick, answering(body=vllm_page(4), delay_s=3.0) as slow:
+    monkeypatch.setattr(server_module, "LEAST_PATIENCE_S", 1.0)
+    with answering(body=vllm_page(4)) as quick, answering(body=vllm_page(4), delay_s=5.0) as slow:
         servers = [Server(Endpoint(one.url), 60.0) for one in (slow, quick)]
         told: list[bool] = []
-        await watch(servers, 0.05, lambda: told.append(servers[1].state.now is not None), 0.05, 0.6)
+        await watch(servers, 0.05, lambda: told.append(servers[1].state.now is not None), 0.05, 2.0)
         assert "does not answer" in servers[0].state.problem or servers[0].state.problem == "not read yet"
         assert quick.asked.count("/metrics") >= 3 and told[-1]
 
@@ -149,9 +149,14 @@ async def test_a_slow_server_does_not_hold_up_another(monkeypatch: pytest.Monkey
 async def test_looking_twice_is_enough_for_counts():
     with answering(body=vllm_page(400)) as answer:
         server = Server(Endpoint(answer.url), 60.0)
-        later = asyncio.get_running_loop().call_later(0.1, setattr, answer, "body", vllm_page(440))
-        await look_twice([server], 0.3)
-        later.cancel()
+
+        async def drafts() -> None:
+            """Between the two looks."""
+            while server.state.now is None:  # noqa: ASYNC110
+                await asyncio.sleep(0.01)
+            answer.body = vllm_page(440)
+
+        await asyncio.gather(look_twice([server], 0.3), drafts())
     assert server.state.now is not None and server.state.now.counters is not None
     assert server.state.now.counters.drafts == 40
 
