@@ -21,7 +21,7 @@ from breakeven.trace import files
 FAULTS = Path(os.environ["FAULTS"])
 PLAIN_S, DRAFT_S = 0.01, 0.0001
 PAGE = os.sysconf("SC_PAGE_SIZE")
-state_file.EVERY_S = 0.2
+state_file.FIRST_S = state_file.EVERY_S = 0.2
 _sync = files._sync
 
 
@@ -101,7 +101,7 @@ class Faulty(GuardedNgram):
 
     def _keep_in(self, path: Path) -> None:
         if self._file._file != path:
-            self._file._file, self._file._told = path, False
+            self._file._file, self._file._told = path, None
 
     def _tell_sizes(self) -> None:
         """Of all that it holds; once."""

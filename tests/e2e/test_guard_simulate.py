@@ -59,8 +59,9 @@ def test_what_is_wrong_says_what_to_type(record: Path, tmp_path: Path):
     breakeven("guard", "simulate", tmp_path / "none", *OWN).refused(2, "there is no file or folder")
     type_share = "is no share from 0 to below 1: type  --epsilon 2%"
     for words in (("simulate", record, *OWN), ("vllm-config",)):
-        for share in ("1.5", "150%", "-1%", "nan", "a lot"):
+        for share in ("150%", "-1%", "nan", "a lot"):
             breakeven("guard", *words, "--epsilon", share).refused(2, type_share)
-    breakeven("guard", "simulate", record, *OWN, "--epsilons", "2").refused(2, "type  --epsilons 1%,2%")
+        breakeven("guard", *words, "--epsilon", "3").refused(2, "type  --epsilon 3%  or  --epsilon 0.03")
+    breakeven("guard", "simulate", record, *OWN, "--epsilons", "two").refused(2, "type  --epsilons 1%,2%")
     error = breakeven("guard", "simulate", record, "--json")
     assert error.code == 2 and "cost of a step" in json.loads(error.out)["error"]

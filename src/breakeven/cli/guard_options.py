@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import click
@@ -46,9 +46,21 @@ class Epsilons(click.ParamType):  # type: ignore[type-arg]
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
     ) -> tuple[float, ...]:
         try:
-            return tuple(dict.fromkeys(map(_epsilon, str(value).split(","))))
+            return tuple(dict.fromkeys(map(_epsilon, words := str(value).split(","))))
         except ValueError as error:
-            raise UsageError(f"{error}: type  --epsilons 1%,2%,5%,{NO_LEDGER}") from None
+            raise UsageError(f"{error}: type  --epsilons {_meant(words)}") from None
+
+
+def _meant(words: Sequence[str]) -> str:
+    """The list in per cent, where each word can be taken for some; else an example."""
+    meant = [word.strip() if word.strip() == NO_LEDGER else _percent(word) for word in words]
+    return ",".join(meant) if all(meant) else f"1%,2%,5%,{NO_LEDGER}"
+
+
+def _percent(word: str) -> str:
+    """Empty for a word that is none."""
+    percent = options.percent_meant(word)
+    return "" if percent is None else f"{percent:g}%"
 
 
 def _epsilon(word: str) -> float:

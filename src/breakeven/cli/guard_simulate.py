@@ -112,6 +112,7 @@ def _written(made: Simulation, record: Path, asked: Path | None) -> str | None:
 
 
 def _simulated(path: Path, values: Mapping[str, Any]) -> Simulation:
+    from breakeven.guard.simulate.next_steps import next_commands
     from breakeven.guard.simulate.run import simulate_source
 
     with redirect_stdout(sys.stderr):  # a drafter of the user's own may print
@@ -123,7 +124,14 @@ def _simulated(path: Path, values: Mapping[str, Any]) -> Simulation:
             source, terms, first_token=values["first_token"], jobs=values["jobs"], phase=shown
         )
     unsaid = engine_unknown(opened.engine, values)
-    return replace(made, warnings=(*unsaid, *chosen.warnings, *_meaning(source), *made.warnings))
+    made = replace(made, warnings=(*unsaid, *chosen.warnings, *_meaning(source), *made.warnings))
+    return replace(made, next_commands=next_commands(made, _calibration(values, chosen, made.engine)))
+
+
+def _calibration(values: Mapping[str, Any], chosen: ChosenCost, engine: str) -> str | None:
+    """Where it lies, if it is of that engine, or does not say of which."""
+    path: Path | None = values["calibration"]
+    return None if path is None or chosen.engine not in (None, engine) else str(path)
 
 
 def _meaning(source: Source) -> tuple[str, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -65,6 +65,8 @@ def vllm_config(**values: Any) -> None:
             f"! {line(config.kill_file, 1000)} exists: nothing is drafted until it is removed",
             "yellow",
         )
+    if missing := _missing_folders(config):
+        say(stderr(), f"! {line(_to_make(missing), 1000)}", "yellow", wrap=False)
     flags = Vllm().flags(SpeculationConfig("guard", config.settings.most_tokens))
     environment = {CONFIG: config.to_json()}
     if values["as_json"]:
@@ -96,6 +98,22 @@ def _file(values: Mapping[str, Any], name: str) -> str | None:
     return _whole(path)
 
 
+def _missing_folders(config: GuardConfig) -> list[str]:
+    """Of the kill file and the state file, as far as this user sees."""
+    folders = [Path(path).parent for path in (config.kill_file, config.state_file) if path is not None]
+    return [str(one) for one in dict.fromkeys(folders) if _is_missing(one)]
+
+
+def _is_missing(folder: Path) -> bool:
+    return _known(lambda: not folder.is_dir())
+
+
+def _to_make(folders: Sequence[str]) -> str:
+    are, them = ("is no folder", "it") if len(folders) == 1 else ("are no folders", "them")
+    made = shlex.join(("mkdir", "-p", *folders))
+    return f"{' and '.join(folders)} {are} here: unless the server's machine has {them}, type there  {made}"
+
+
 def _check_state(path: Path | None) -> None:
     """Raises UsageError for a file with something else in it: a guard would write over it."""
     if path is None or not _known(path.is_file):
@@ -104,10 +122,10 @@ def _check_state(path: Path | None) -> None:
 
     try:
         Survival.from_json(path.read_bytes())
-    except UsageError as error:
-        raise UsageError(f"--state-file {path} holds something else ({error}): name another") from error
     except PermissionError:
         return
+    except ValueError as error:
+        raise UsageError(f"--state-file {path} holds something else ({error}): name another file") from error
 
 
 def _calibration(path: Path | None) -> str | None:

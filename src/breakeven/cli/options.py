@@ -56,7 +56,17 @@ class ShareBelowOne(click.ParamType):  # type: ignore[type-arg]
             return share_below_one(str(value))
         except ValueError as error:
             option = f"{param.opts[0]} " if param else ""
-            raise UsageError(f"{error}: type  {option}2%  or  {option}0.02") from None
+            percent = percent_meant(str(value)) or 2
+            raise UsageError(f"{error}: type  {option}{percent:g}%  or  {option}{percent / 100:g}") from None
+
+
+def percent_meant(text: str) -> float | None:
+    """What a number from 1 to below 100 without a % is likely to mean; None for another word."""
+    try:
+        percent = float(text)
+    except ValueError:
+        return None
+    return percent if 1 <= percent < 100 else None
 
 
 def share_below_one(text: str) -> float:

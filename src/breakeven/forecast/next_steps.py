@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from breakeven.forecast.phrases import at
 from breakeven.forecast.recommend import is_of_cost
-from breakeven.forecast.records import Forecast, ForecastRow
+from breakeven.forecast.records import Forecast
 
 _SERVERS = {
     "vllm": "vllm serve {} …",
@@ -46,19 +46,23 @@ def next_commands(forecast: Forecast, known: Known = NOTHING) -> tuple[str, ...]
         return f"breakeven calibrate {known.url or 'URL'}", f"breakeven forecast {path} --calibration FILE"
     if forecast.origin is not None and forecast.origin.engine not in (None, chosen.engine):
         known = Known(prompts=known.prompts)
-    return _trial(chosen, known, forecast.concurrency) if cell.speedup.estimate > 1 else ()
+    pays = cell.speedup.estimate > 1
+    return trial_commands(chosen.engine, chosen.flags, known, forecast.concurrency) if pays else ()
 
 
-def _trial(row: ForecastRow, known: Known, concurrency: int) -> tuple[str, ...]:
-    if not row.flags or row.engine not in _SERVERS:
+def trial_commands(
+    engine: str | None, flags: str, known: Known = NOTHING, concurrency: int = 1
+) -> tuple[str, ...]:
+    """A server with these flags, and a trial of it; nothing without flags, or for an unknown engine."""
+    if not flags or engine not in _SERVERS:
         return ()
     at_once = f" --concurrency {concurrency}" if concurrency > 1 else ""
     prompts = f" --prompts {shlex.quote(known.prompts)}" if known.prompts else ""
     if known.embedded and known.model:
-        sides = f"--model {shlex.quote(known.model)}{prompts} --candidate {shlex.quote(row.flags)}"
+        sides = f"--model {shlex.quote(known.model)}{prompts} --candidate {shlex.quote(flags)}"
         return (f"breakeven trial {sides}{at_once}",)
-    server = _SERVERS[row.engine].format(shlex.quote(known.model or "MODEL"))
-    if row.engine == "llama.cpp" and known.url is None:
-        return f"{server} {row.flags}", f"breakeven trial … --candidate {shlex.quote(row.flags)}{at_once}"
+    server = _SERVERS[engine].format(shlex.quote(known.model or "MODEL"))
+    if engine == "llama.cpp" and known.url is None:
+        return f"{server} {flags}", f"breakeven trial … --candidate {shlex.quote(flags)}{at_once}"
     sides = f"--baseline-url {known.url or 'URL'} --candidate-url URL"
-    return f"{server} {row.flags}", f"breakeven trial {sides}{prompts}{at_once}"
+    return f"{server} {flags}", f"breakeven trial {sides}{prompts}{at_once}"

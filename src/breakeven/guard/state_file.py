@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import threading
 from collections.abc import Callable
 from multiprocessing.util import Finalize
@@ -9,13 +10,15 @@ from pathlib import Path
 
 from breakeven.trace.files import write_bytes_atomically
 
-EVERY_S = 60.0
+FIRST_S, EVERY_S = 5.0, 60.0
+"""vLLM kills by default: a server that lives for less than EVERY_S is to leave something too."""
 
 
 class StateFile:
-    """Written at most every EVERY_S seconds, in a thread of its own, and when the process ends.
+    """Written FIRST_S seconds after the first step, then at most every EVERY_S, in a thread of its own, and
+    when the process ends.
 
-    A failure to write costs no step: it is told once, and tried again.
+    A failure to write costs no step, and is tried again. It is told, but not again while it stays the same.
     """
 
     def __init__(
@@ -31,17 +34,22 @@ class StateFile:
         does not come to the functions of atexit.
         """
         self._file, self._state, self._clock, self._failed = file, state, clock, failed
-        self._begun_at = clock()
+        self._since: float | None = None
+        self._wait_s = FIRST_S
         self._writer: threading.Thread | None = None
-        self._told = False
+        self._told: str | None = None
         self._at_end = Finalize(None, self.write, exitpriority=0)
 
     def step(self) -> None:
-        """To be called often: writes if it is due. The state is made at once, in the caller's thread."""
+        """To be called often once there is something to keep: writes if it is due. The state is made at once,
+        in the caller's thread.
+        """
         now = self._clock()
-        if abs(now - self._begun_at) < EVERY_S or (self._writer is not None and self._writer.is_alive()):
+        if self._since is None:
+            self._since = now
+        if abs(now - self._since) < self._wait_s or (self._writer is not None and self._writer.is_alive()):
             return
-        self._begun_at = now
+        self._since, self._wait_s = now, EVERY_S
         writer = threading.Thread(target=self._write, args=(self._state(),), daemon=True)
         try:
             writer.start()
@@ -65,8 +73,17 @@ class StateFile:
             write_bytes_atomically(self._file, content)
         except (OSError, ValueError, RuntimeError) as error:
             self._tell(error)
+        else:
+            self._told = None
 
     def _tell(self, error: Exception) -> None:
-        if not self._told:
-            self._told = True
-            self._failed(f"{self._file} cannot be written ({getattr(error, 'strerror', None) or error})")
+        why = _reason(self._file, error)
+        if why != self._told:
+            self._told = why
+            self._failed(f"{self._file} cannot be written ({why})")
+
+
+def _reason(file: Path, error: Exception) -> str:
+    if isinstance(error, FileNotFoundError) and not (folder := file.resolve().parent).is_dir():
+        return f"its folder does not exist: type  mkdir -p {shlex.quote(str(folder))}"
+    return str(getattr(error, "strerror", None) or error)

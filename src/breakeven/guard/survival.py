@@ -10,12 +10,10 @@ import numpy as np
 import orjson
 from numpy.typing import NDArray
 
-from breakeven.errors import UsageError
 from breakeven.guard._kernels import MOST_MEMORY, ROWS
 
 FORMAT = "breakeven-guard"
 VERSION = 1
-AGAIN = "remove the file, and the guard learns anew"
 
 
 class Survival:
@@ -25,6 +23,11 @@ class Survival:
         self.counts: NDArray[np.float64] = np.zeros((ROWS, 2))
         """Trials and hits by length of the match; shape (rows, 2)."""
 
+    @property
+    def is_taught(self) -> bool:
+        """Whether anything was counted."""
+        return bool(self.counts.any())
+
     def to_json(self) -> bytes:
         """What `from_json` reads."""
         kept = {"format": FORMAT, "version": VERSION, "counts": self.counts.tolist()}
@@ -32,13 +35,13 @@ class Survival:
 
     @classmethod
     def from_json(cls, data: bytes) -> Survival:
-        """What `to_json` made. Raises UsageError for anything else."""
+        """What `to_json` made. Raises ValueError that says what it is instead."""
         try:
             kept = orjson.loads(data)
         except orjson.JSONDecodeError as error:
-            raise UsageError(f"learned acceptance is no JSON (line {error.lineno}): {AGAIN}") from error
+            raise ValueError(f"no JSON (line {error.lineno})") from error
         if not isinstance(kept, dict) or (kept.get("format"), kept.get("version")) != (FORMAT, VERSION):
-            raise UsageError(f"this is no learned acceptance of this version of the guard: {AGAIN}")
+            raise ValueError("no learned acceptance of this version of the guard")
         made = cls()
         made.counts[:] = _checked(kept.get("counts"), made.counts.shape)
         return made
@@ -49,10 +52,10 @@ def _checked(values: object, shape: tuple[int, ...]) -> NDArray[np.float64]:
     try:
         counts = np.array(values, np.float64)
     except (TypeError, ValueError) as error:
-        raise UsageError(f"learned acceptance is damaged ({error}): {AGAIN}") from error
+        raise ValueError(f"learned acceptance that is damaged ({error})") from error
     if counts.shape != shape:
-        raise UsageError(f"learned acceptance has shape {counts.shape}, not {shape}: {AGAIN}")
+        raise ValueError(f"learned acceptance of shape {counts.shape}, not {shape}")
     trials, hits = counts.T
     if not ((hits >= 0) & (hits <= trials) & (trials <= MOST_MEMORY)).all():
-        raise UsageError(f"learned acceptance has more hits than trials, or counts that cannot be: {AGAIN}")
+        raise ValueError("learned acceptance with more hits than trials, or counts that cannot be")
     return counts

@@ -83,10 +83,11 @@ class GuardedNgram:
         self._switch = KillSwitch(Path(config.kill_file) if config.kill_file else None, clock)
         self._killed = self._failed = False
         self._shadows = config.mode == "shadow"
-        self._steps = _steps(config, vllm_config, version, clock)
+        survival = _survival(config)
+        self._steps = _steps(config, vllm_config, version, clock, survival)
         self._file = self._state_file(config, clock)
-        self._serve(config)
-        LOG.info("breakeven guard: %s", _described(config))
+        address = self._serve(config)
+        LOG.info("breakeven guard: %s", _described(config, survival is not None, address))
 
     def propose(
         self,
@@ -129,7 +130,7 @@ class GuardedNgram:
         self._calls += 1
         if self._calls % NOTES_EVERY == 0:
             self._say()
-        if self._file is not None:
+        if self._file is not None and self._steps.policy.survival.is_taught:
             self._file.step()
         return drafts
 
@@ -167,22 +168,31 @@ class GuardedNgram:
         survival = self._steps.policy.survival
         return StateFile(Path(config.state_file), survival.to_json, clock, _warn)
 
-    def _serve(self, config: GuardConfig) -> None:
+    def _serve(self, config: GuardConfig) -> str | None:
+        """Where the metrics are; None if nowhere."""
         if config.metrics_port is None:
-            return
+            return None
         try:
             metrics = GuardMetrics(self._steps, lambda: self.is_on)
             serve_metrics(metrics, config.metrics_host, config.metrics_port)
         except UsageError as error:
             _warn(str(error))
+            return None
+        return f"{config.metrics_host}:{config.metrics_port}"
 
 
-def _steps(config: GuardConfig, vllm_config: Any, version: str, clock: Callable[[], float]) -> GuardedSteps:
+def _steps(
+    config: GuardConfig,
+    vllm_config: Any,
+    version: str,
+    clock: Callable[[], float],
+    survival: Survival | None,
+) -> GuardedSteps:
     settings, limits = config.settings, limits_of(vllm_config)
     curve = None if config.calibration is None else curve_of(Path(config.calibration), vllm_config, version)
     warm_up(settings, limits)
     return GuardedSteps(
-        settings, limits, clock, survival=_survival(config), curve=curve, shadow=config.mode == "shadow"
+        settings, limits, clock, survival=survival, curve=curve, shadow=config.mode == "shadow"
     )
 
 
@@ -193,7 +203,7 @@ def _survival(config: GuardConfig) -> Survival | None:
     file = Path(config.state_file)
     try:
         return Survival.from_json(file.read_bytes()) if file.is_file() else None
-    except (OSError, ValueError, UsageError) as error:
+    except (OSError, ValueError) as error:
         _warn(f"{file} cannot be used, and is begun anew ({error})")
         return None
 
@@ -207,13 +217,22 @@ def _width(vllm_config: Any) -> int:
     return int(vllm_config.parallel_config.tensor_parallel_size)
 
 
-def _described(config: GuardConfig) -> str:
-    costs = f"costs of {config.calibration}" if config.calibration else "costs are learned"
+def _described(config: GuardConfig, goes_on: bool, address: str | None) -> str:
+    """`goes_on` says whether the state file was read, and `address` where the metrics are served."""
     one = config.settings
-    return (
-        f"{config.mode}, at most {one.epsilon:.1%} of a request's decode time at stake, "
-        f"drafts of up to {one.most_tokens} tokens, {costs} (set by {CONFIG})"
-    )
+    said = [
+        config.mode,
+        f"at most {one.epsilon:.1%} of a request's decode time at stake",
+        f"drafts of up to {one.most_tokens} tokens",
+        f"costs of {config.calibration}" if config.calibration else "costs are learned",
+    ]
+    if config.kill_file is not None:
+        said.append(f"kill file {config.kill_file}")
+    if config.state_file is not None:
+        said.append(f"state file {config.state_file} ({'was read' if goes_on else 'begins anew'})")
+    if address is not None:
+        said.append(f"metrics at {address}")
+    return f"{', '.join(said)} (set by {CONFIG})"
 
 
 def _warn(sentence: str) -> None:

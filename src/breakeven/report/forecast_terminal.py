@@ -10,12 +10,10 @@ from breakeven.forecast.records import TARGETS, Forecast
 from breakeven.report import forecast_figures as figures
 from breakeven.report import forecast_words as words
 from breakeven.report.forecast_figures import Setting
-from breakeven.report.terminal import print_grid, say
+from breakeven.report.terminal import print_commands, print_grid, say
 from breakeven.report.text import line
 from breakeven.units import ABSENT, count, duration, ratio
 
-OPEN = ("…", "URL", "FILE", "MODEL")
-"""What the reader fills in, in commands."""
 GAP = 2
 """Columns between those of a table."""
 _SPEEDUPS = ("decoding", "interval", "throughput", "its interval", "outcome")
@@ -181,7 +179,4 @@ def _print_end(forecast: Forecast, report_path: str | None, console: Console) ->
     say(console, f"Took {duration(forecast.elapsed_s)}.")
     if report_path is not None:
         say(console, f"Report: {line(report_path, 500)}", wrap=False)
-    for command in forecast.next_commands:
-        say(console, f"Next: {line(command, 1000)}", wrap=False)
-    if any(word in command for command in forecast.next_commands for word in OPEN):
-        say(console, "(… are your own options; name what stands in capitals)", "dim")
+    print_commands(forecast.next_commands, console)

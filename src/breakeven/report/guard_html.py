@@ -12,6 +12,7 @@ from breakeven.report import guard_words as words
 from breakeven.report.guard_json import guard_json
 from breakeven.report.guard_plots import gain_by_epsilon
 from breakeven.report.standalone import KeyFigure, render, write_page
+from breakeven.report.text import line
 from breakeven.units import duration
 
 MAX_FIXED = 200
@@ -35,6 +36,7 @@ def _context(made: Simulation) -> dict[str, Any]:
         "headline": words.headline(made),
         "record": words.record_sentence(made),
         "sentences": words.sentences(made),
+        "commands": [line(command, 1000) for command in made.next_commands],
         "basis": words.basis_sentences(made),
         "notes": words.notes(made),
         "key_figures": list(_key_figures(made)),

@@ -31,6 +31,7 @@ def guard_json(made: Simulation) -> dict[str, Any]:
         "fixed": [_played(one) for one in made.fixed],
         "engine": made.engine,
         "has_seam": made.has_seam,
+        "next_commands": list(made.next_commands),
         "sentences": [words.headline(made), *words.sentences(made)],
         "settings": {**_plain(asdict(made.settings)), **_epsilon(made.settings.epsilon)},
         "idle": made.idle,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from rich.console import Console
 
@@ -10,7 +10,7 @@ from breakeven.guard.simulate.records import Simulation
 from breakeven.report import guard_figures as figures
 from breakeven.report import guard_words as words
 from breakeven.report.guard_figures import PolicyRow
-from breakeven.report.terminal import print_grid, say
+from breakeven.report.terminal import NAME_COLUMNS, print_commands, print_grid, say
 from breakeven.report.text import line
 from breakeven.units import count, duration
 
@@ -23,6 +23,12 @@ _LAYOUTS = (
     ("speedup", "worst"),
 )
 """Columns of a table of policies: the first that fit are shown."""
+_OF_CATEGORIES = (
+    ("guard", "worst", "best fixed", "best there", "test-and-set", "oracle"),
+    ("guard", "worst", "best fixed", "best there", "oracle"),
+    ("guard", "worst", "best fixed", "best there"),
+)
+"""The same of a table of categories."""
 
 
 def print_simulation(made: Simulation, console: Console, report_path: str | None = None) -> None:
@@ -48,14 +54,22 @@ def print_simulation(made: Simulation, console: Console, report_path: str | None
     say(console, f"Took {duration(made.elapsed_s)}.")
     if report_path is not None:
         say(console, f"Report: {line(report_path, 500)}", wrap=False)
+    print_commands(made.next_commands, console)
 
 
 def _print_policies(first: str, rows: Sequence[PolicyRow], console: Console) -> None:
+    _print_fitting(first, _LAYOUTS, {row.name: _cells(row) for row in rows}, console)
+
+
+def _print_fitting(
+    first: str, layouts: Sequence[Sequence[str]], rows: Mapping[str, Mapping[str, str]], console: Console
+) -> None:
     """With as many columns as there is room for; in none a paragraph for each row."""
-    for layout in _LAYOUTS:
-        cells = {row.name: tuple(_cells(row)[name] for name in layout) for row in rows}
+    names = max(NAME_COLUMNS, *map(len, (first, *rows)))
+    for layout in layouts:
+        cells = {name: tuple(row[header] for header in layout) for name, row in rows.items()}
         widths = [max(map(len, column)) for column in zip(layout, *cells.values(), strict=True)]
-        if max(map(len, (first, *cells))) + sum(widths) + GAP * len(widths) <= console.width:
+        if names + sum(widths) + GAP * len(widths) <= console.width:
             break
     print_grid(first, layout, cells, console)
 
@@ -77,19 +91,20 @@ def _print_categories(made: Simulation, console: Console) -> None:
     if not rows:
         return
     console.print()
-    headers = ("guard", "worst", "best fixed", "best of category", "test-and-set", "oracle")
     cells = {
-        row.name: (
-            row.guard,
-            row.worst,
-            row.best_fixed,
-            row.best_fixed_here,
-            row.test_and_set,
-            row.oracle,
-        )
+        row.name: {
+            "guard": row.guard,
+            "worst": row.worst,
+            "best fixed": row.best_fixed,
+            "best there": row.best_fixed_here,
+            "test-and-set": row.test_and_set,
+            "oracle": row.oracle,
+        }
         for row in rows
     }
-    print_grid("category", headers, cells, console)
+    _print_fitting("category", _OF_CATEGORIES, cells, console)
+    if made.fixed:
+        say(console, "best there: the fixed setting that is best in that category", "dim")
 
 
 def _print_epsilons(made: Simulation, console: Console) -> None:

@@ -22,6 +22,8 @@ TABLE_MIN_COLUMNS = 80
 CATEGORY_MIN_COLUMNS = 100
 NAME_COLUMNS = 14
 """At least, of the first column of a table."""
+OPEN = ("…", "URL", "FILE", "MODEL")
+"""What the reader fills in, in commands."""
 _VERDICT_STYLES = {"faster": "bold green", "slower": "bold red", "refused": "bold magenta"}
 _SIGN_STYLES = {1: "green", 0: "", -1: "red"}
 
@@ -32,8 +34,9 @@ def print_trial(result: TrialResult, console: Console, report: str | None = None
     table = figures.rows(result)
     total = figures.total(result)
     if table:
+        console.print()
         _print_table(table, total, result.comparison.confidence, console)
-    _print_definition(table, console)
+        _print_definition(table, console)
     _print_verdict(result, console)
     _print_qualifiers(result, console)
     say(console, f"Run folder: {line(str(result.run_dir), 500)}", wrap=False)
@@ -46,11 +49,18 @@ def say(console: Console, words: str, style: str = "", wrap: bool = True) -> Non
     console.print(Text(words, style=style), soft_wrap=not wrap)
 
 
+def print_commands(commands: Sequence[str], console: Console) -> None:
+    """What to type next, and that something is to be filled in, where it is."""
+    for command in commands:
+        say(console, f"Next: {line(command, 1000)}", wrap=False)
+    if any(word in command for command in commands for word in OPEN):
+        say(console, "(… are your own options; name what stands in capitals)", "dim")
+
+
 def _heading(result: TrialResult, console: Console) -> None:
     say(console, f"{line(result.model)}, {line(result.workload)}", "bold")
     for side in (result.baseline, result.candidate):
         say(console, f"{side.name + ':':<11}{line(side.description, 300)}")
-    console.print()
 
 
 def _print_table(table: list[Row], total: Row | None, confidence: float, console: Console) -> None:

@@ -52,9 +52,18 @@ def test_both_verbs_ask_alike(verb: str):
 def test_epsilons_are_shares_or_none():
     found = Epsilons().convert("0.01, 5%,none,0.01,1%", None, None)
     assert found == (0.01, 0.05, math.inf)
-    for word in ("1", "-0.1", "inf", "nan", "two", "", "0.01;0.02", "2%,,5%"):
+    for word in ("-0.1", "inf", "nan", "two", "", "0.01;0.02", "2%,,5%"):
         with pytest.raises(UsageError, match=r"type  --epsilons 1%,2%,5%,none"):
             Epsilons().convert(word, None, None)
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [("1", "1%"), ("1, 2.5,5", "1%,2.5%,5%"), ("3,none", "3%,none"), ("1,200", "1%,2%,5%,none")],
+)
+def test_epsilons_without_their_per_cent_are_likely_meant_in_it(typed: str, meant: str):
+    with pytest.raises(UsageError, match=f"type  --epsilons {meant}$"):
+        Epsilons().convert(typed, None, None)
 
 
 def test_what_the_flags_say_of_the_guard_is_what_it_does():

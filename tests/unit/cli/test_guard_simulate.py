@@ -4,25 +4,29 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import click
 import pytest
 from click.testing import CliRunner
 
+from breakeven.cli.cost_options import ChosenCost
 from breakeven.cli.forecast import forecast
 from breakeven.cli.guard_simulate import (
     EPSILONS,
     KS,
     MOST_CONCURRENCY,
     PAGE,
+    _calibration,
     _concurrencies,
     _drafting,
     _grid,
     simulate,
 )
 from breakeven.cost.calibration import FILE
+from breakeven.cost.step import StepCost
 from breakeven.errors import UsageError
+from breakeven.guard.simulate.next_steps import TRIAL
 from tests.unit.guard.simulate.texts import write_record
 
 NOTHING: dict[str, Any] = {"drafter_names": (), "ks": None, "n_ranges": None}
@@ -68,6 +72,16 @@ def test_a_record_at_a_modelled_cost(tmp_path: Path):
     assert found["guard"]["worst"]["speedup"] <= found["guard"]["speedup"] <= found["oracle"]["speedup"]
     assert found["source_of_cost"] == "modelled"
     assert any("does not say which engine" in said for said in found["warnings"])
+    pays = found["guard"]["speedup"] > 1
+    assert found["next_commands"] == (["breakeven guard vllm-config", TRIAL] if pays else [])
+
+
+@pytest.mark.parametrize(("of", "handed_on"), [("vllm", True), (None, True), ("sglang", False)])
+def test_only_a_calibration_of_the_same_engine_is_handed_on(of: str | None, handed_on: bool):
+    chosen = ChosenCost(cast(StepCost, None), "", None, of)
+    values = {"calibration": Path("runs/curve")}
+    assert _calibration(values, chosen, "vllm") == ("runs/curve" if handed_on else None)
+    assert _calibration({"calibration": None}, chosen, "vllm") is None
 
 
 def test_the_page_is_written_where_asked(tmp_path: Path):

@@ -82,7 +82,7 @@ def test_a_share_in_either_way(text: str) -> None:
 
 @pytest.mark.parametrize("text", ("1", "100%", "-1%", "two", "nan"))
 def test_what_is_no_share_is_refused(text: str) -> None:
-    with pytest.raises(UsageError, match="--epsilon 2%"):
+    with pytest.raises(UsageError, match="--epsilon 1%" if text == "1" else "--epsilon 2%"):
         CliRunner().invoke(vllm_config, ["--epsilon", text], catch_exceptions=False)
 
 
@@ -122,10 +122,27 @@ def test_a_kill_file_that_is_there_is_told(tmp_path: Path) -> None:
 
 def test_a_state_is_not_written_over_something_else(tmp_path: Path) -> None:
     file = calibration(tmp_path) / "calibration.json"
-    with pytest.raises(UsageError, match=r"holds something else .*: name another"):
+    with pytest.raises(
+        UsageError, match=r"holds something else \(no learned .*\): name another file$"
+    ) as told:
         CliRunner().invoke(vllm_config, ["--state-file", str(file)], catch_exceptions=False)
+    assert "remove" not in str(told.value)
     file.write_bytes(Survival().to_json())
     assert json.loads(asked("--state-file", file)["environment"][CONFIG]) == {"state_file": str(file)}
+
+
+def test_folders_that_do_not_exist_here_are_to_be_made_where_the_server_runs(tmp_path: Path) -> None:
+    kill, state = tmp_path / "a b" / "off", tmp_path / "c" / "state"
+    both = CliRunner().invoke(vllm_config, ["--kill-file", str(kill), "--state-file", str(state)])
+    (said,) = both.stderr.splitlines()
+    assert said.startswith(
+        f"! {kill.parent} and {state.parent} are no folders here: unless the server's machine"
+    )
+    assert said.endswith(f"mkdir -p '{kill.parent}' {state.parent}")
+    one = CliRunner().invoke(vllm_config, ["--state-file", str(state), "--json"])
+    assert one.stderr.endswith(f"it, type there mkdir -p {state.parent}\n") and json.loads(one.stdout)
+    state.parent.mkdir()
+    assert not CliRunner().invoke(vllm_config, ["--state-file", str(state)]).stderr
 
 
 @pytest.mark.parametrize("option", ("--kill-file", "--state-file"))
@@ -136,4 +153,4 @@ def test_a_servers_file_may_be_out_of_sight(option: str, monkeypatch: pytest.Mon
     for name in ("exists", "is_dir", "is_file"):
         monkeypatch.setattr(Path, name, forbidden)
     done = CliRunner().invoke(vllm_config, [option, "/root/guard"], catch_exceptions=False)
-    assert "/root/guard" in done.stdout
+    assert "/root/guard" in done.stdout and not done.stderr

@@ -27,9 +27,17 @@ def test_a_share_reaches_from_nothing_to_below_all():
 def test_what_is_no_share(text: str):
     with pytest.raises(ValueError, match="is no share from 0 to below 1"):
         share_below_one(text)
-    option = click.Option(["--epsilon"])
-    with pytest.raises(UsageError, match=r"type  --epsilon 2%  or  --epsilon 0\.02"):
-        ShareBelowOne().convert(text, option, None)
+    instead = r"--epsilon 1%  or  --epsilon 0\.01$" if text == "1" else r"--epsilon 2%  or  --epsilon 0\.02$"
+    with pytest.raises(UsageError, match=f"type  {instead}"):
+        ShareBelowOne().convert(text, click.Option(["--epsilon"]), None)
+
+
+@pytest.mark.parametrize(
+    ("text", "meant"), [("3", "3%  or  0.03"), ("2.5", "2.5%  or  0.025"), ("100", "2%")]
+)
+def test_a_number_without_its_per_cent_is_likely_meant_in_it(text: str, meant: str):
+    with pytest.raises(UsageError, match=f"is no share from 0 to below 1: type  {meant}"):
+        ShareBelowOne().convert(text, None, None)
 
 
 def test_a_long_word_is_cut():

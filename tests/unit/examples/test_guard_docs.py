@@ -16,6 +16,7 @@ from breakeven.cli import breakeven
 from breakeven.guard.config import CONFIG, MODE, GuardConfig, config_of
 from breakeven.guard.reasons import Reason
 from breakeven.guard.settings import GuardSettings
+from breakeven.guard.simulate.next_steps import TRIAL
 from breakeven.servers.systemd.effective import EffectiveUnit
 
 ROOT = Path(__file__).parents[3]
@@ -78,6 +79,20 @@ def test_the_readme_quotes_the_example():
     (quoted,) = [block for block in re.findall(r"```text\n(.*?)```", readme, re.S) if "guard, ε" in block]
     whole = (ROOT / "docs/guard.md").read_text()
     assert all(part in whole for part in quoted.split("…\n"))
+
+
+def test_the_example_ends_with_commands_that_are_printed():
+    whole = (ROOT / "docs/guard.md").read_text()
+    assert f"Next: breakeven guard vllm-config\nNext: {TRIAL}\n(… are your own options" in whole
+
+
+def test_a_vllm_without_speculation_is_not_told_to_count_it():
+    """It does not start then: the two flags are left out together, with the last two lines."""
+    recipe = (ROOT / "docs/vllm-on-cpu.md").read_text().partition("HF_HUB_OFFLINE=1")[2].partition("\n```")[0]
+    *baseline, counted, speculative = recipe.split(" \\\n")
+    assert counted.split()[0] == "--per-request-spec-decode-metrics" and len(counted.split()) == 2
+    assert speculative.split()[0] == "--speculative-config"
+    assert "spec" not in " ".join(baseline).replace("--enable-per-request-metrics", "")
 
 
 def test_each_reason_has_a_row():

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from breakeven.guard.state_file import EVERY_S, StateFile
+from breakeven.guard.state_file import EVERY_S, FIRST_S, StateFile
 
 
 class Kept:
@@ -39,11 +39,23 @@ def one(tmp_path: Path) -> Iterator[Kept]:
     made.kept.close()
 
 
-def test_at_most_once_in_its_time(one: Kept) -> None:
+def test_a_run_of_seconds_leaves_something(one: Kept) -> None:
+    """However long the server was idle before its first step."""
     one.file.parent.mkdir()
+    one.step(1e4)
+    one.step(FIRST_S * 0.9)
+    assert one.asked == 0
+    one.step(FIRST_S * 0.2)
+    assert one.file.read_bytes() == b"1"
+
+
+def test_then_at_most_once_in_its_time(one: Kept) -> None:
+    one.file.parent.mkdir()
+    one.step(0)
+    one.step(FIRST_S)
     for _ in range(10):
         one.step(EVERY_S / 4)
-    assert one.asked == 2 and one.file.read_bytes() == b"2"
+    assert one.asked == 3 and one.file.read_bytes() == b"3"
 
 
 def test_at_the_end_it_is_written_whatever_the_time(one: Kept) -> None:
@@ -53,16 +65,46 @@ def test_at_the_end_it_is_written_whatever_the_time(one: Kept) -> None:
 
 
 def test_a_failure_is_told_once_and_tried_again(one: Kept) -> None:
-    for _ in range(3):
+    for _ in range(4):
         one.step(EVERY_S)
-    assert len(one.said) == 1 and str(one.file) in one.said[0]
-    one.file.parent.mkdir()
+    folder = one.file.parent
+    assert one.said == [
+        f"{one.file} cannot be written (its folder does not exist: type  mkdir -p {folder})",
+    ]
+    folder.mkdir()
     one.step(EVERY_S)
     assert one.file.read_bytes() == b"4"
 
 
+def test_it_is_told_again_with_another_reason_and_after_a_success(one: Kept) -> None:
+    one.step(0)
+    one.step(EVERY_S)
+    one.file.parent.touch()
+    for _ in range(2):
+        one.step(EVERY_S)
+    assert len(one.said) == 2 and "Not a directory" in one.said[1]
+    one.file.parent.unlink()
+    one.file.parent.mkdir()
+    one.step(EVERY_S)
+    one.file.unlink()
+    one.file.parent.rmdir()
+    for _ in range(2):
+        one.step(EVERY_S)
+    assert len(one.said) == 3 and one.said[2] == one.said[0]
+
+
+def test_the_folder_to_make_goes_into_a_shell(tmp_path: Path) -> None:
+    """And is where a link leads, as that is what is missing."""
+    (tmp_path / "link.json").symlink_to(tmp_path / "a b" / "state.json")
+    one = Kept(tmp_path / "link.json")
+    one.kept.write()
+    one.kept.close()
+    assert one.said[0].endswith(f"mkdir -p '{tmp_path / 'a b'}')")
+
+
 def test_a_clock_that_is_set_back_does_not_stop_it(one: Kept) -> None:
     one.file.parent.mkdir()
+    one.step(0)
     one.step(1e6)
     one.step(-1e6)
     assert one.file.read_bytes() == b"2"
@@ -70,7 +112,7 @@ def test_a_clock_that_is_set_back_does_not_stop_it(one: Kept) -> None:
 
 def test_a_name_that_cannot_be_is_told_once(tmp_path: Path) -> None:
     one = Kept(tmp_path / "a\0b")
-    for _ in range(2):
+    for _ in range(3):
         one.step(EVERY_S)
     one.kept.close()
     assert len(one.said) == 1 and "null" in one.said[0]
@@ -85,6 +127,7 @@ def test_without_a_thread_to_spare_it_is_told_and_tried_again(
     one.file.parent.mkdir()
     with monkeypatch.context() as without:
         without.setattr(threading.Thread, "start", none)
+        one.step(0)
         one.step(EVERY_S)
     assert len(one.said) == 1 and "thread" in one.said[0]
     one.step(EVERY_S)

@@ -2,7 +2,6 @@ import numpy as np
 import orjson
 import pytest
 
-from breakeven.errors import UsageError
 from breakeven.guard._kernels import MOST_MEMORY, PRIOR, ROWS, chance, teach
 from breakeven.guard.policy import knobs_of
 from breakeven.guard.settings import GuardSettings
@@ -45,6 +44,11 @@ def test_old_counts_fade_so_that_a_change_is_followed():
     assert chance(survival.counts, KNOBS, 4) < 0.3
 
 
+def test_it_says_whether_it_is_taught():
+    assert not Survival().is_taught
+    assert taught(4, 1, 0).is_taught
+
+
 def test_it_is_kept_across_restarts():
     survival = taught(4, 50, 30, taught(30, 40, 39))
     again = Survival.from_json(survival.to_json())
@@ -73,5 +77,5 @@ def test_files_of_others_and_damaged_ones(change: bytes | dict[str, object], sai
     data = change
     if isinstance(change, dict):
         data = orjson.dumps({**orjson.loads(Survival().to_json()), **change})
-    with pytest.raises(UsageError, match=said):
+    with pytest.raises(ValueError, match=said):
         Survival.from_json(data)

@@ -17,6 +17,7 @@ from breakeven.cost.curve import CurvePoint
 from breakeven.errors import UsageError
 from breakeven.guard import vllm
 from breakeven.guard.config import CONFIG, MODE
+from breakeven.guard.survival import Survival
 from breakeven.guard.vllm import LOG, GuardedNgram
 from breakeven.trace.meta import ServerInfo
 from tests.unit.guard.fake_vllm import FakeVllm, serve, vllm_config
@@ -212,7 +213,7 @@ def test_a_kill_file_stops_it_and_its_absence_lets_it_go_on(
     file.unlink()
     serve(fake, guard.propose, 20)
     assert guard.is_on and fake.drafted > drafted
-    said = [record.getMessage() for record in logged.records if "kill file" in record.getMessage()]
+    said = [record.getMessage() for record in logged.records if "by its kill file" in record.getMessage()]
     assert len(said) == 2
 
 
@@ -271,7 +272,51 @@ def test_what_was_learned_outlives_the_server(tmp_path: Path, logged: pytest.Log
     assert third._file is not None
     third._file.close()
     assert third._steps.policy.survival.counts.sum() == 0
-    assert any("begun anew" in record.getMessage() for record in logged.records)
+    (said,) = [record.getMessage() for record in logged.records if "begun anew" in record.getMessage()]
+    assert "remove" not in said
+
+
+def test_a_short_run_leaves_what_it_learned(tmp_path: Path) -> None:
+    """A server that is killed writes nothing at its end."""
+    state = tmp_path / "state.json"
+    config = {"state_file": str(state), "calibration": str(calibration(tmp_path))}
+    environment, clock = {CONFIG: json.dumps(config)}, Clock(0.1)
+    guard = GuardedNgram(vllm_config(), environment=environment, version="0.32.0", clock=clock)
+    assert guard._file is not None
+    fake = FakeVllm()
+    fake.start(list(range(60)), list(range(100, 160)))
+    for _ in range(3):
+        guard.propose(*fake.step({}))
+    assert guard._file._since is None, "there was nothing to learn from yet"
+    fake.start(*copying(1, 400))
+    serve(fake, guard.propose)
+    assert guard._file._writer is not None
+    guard._file._writer.join()
+    guard._file.close()
+    assert Survival.from_json(state.read_bytes()).is_taught
+
+
+def test_the_start_line_has_all_that_is_set(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, logged: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(vllm, "serve_metrics", lambda *_: None)
+    state = tmp_path / "state.json"
+    for said in ("begins anew", "was read"):
+        logged.clear()
+        one = drafter(config={"kill_file": "/run/off", "state_file": str(state), "metrics_port": 9400})
+        assert one._file is not None
+        one._file.write()
+        one._file.close()
+        (line,) = [record.getMessage() for record in logged.records]
+        assert line.startswith("breakeven guard: on, at most 2.0%")
+        files = (
+            f"costs are learned, kill file /run/off, state file {state} ({said}), metrics at 127.0.0.1:9400 ("
+        )
+        assert files in line
+    logged.clear()
+    drafter()
+    (line,) = [record.getMessage() for record in logged.records]
+    assert "file" not in line and "metrics" not in line
 
 
 def test_a_taken_metrics_port_does_not_stop_the_server(
@@ -282,7 +327,8 @@ def test_a_taken_metrics_port_does_not_stop_the_server(
 
     monkeypatch.setattr(vllm, "serve_metrics", taken)
     assert drafter(config={"metrics_port": 9400}).is_on
-    assert any("no metrics" in record.getMessage() for record in logged.records)
+    said = [record.getMessage() for record in logged.records]
+    assert any("no metrics" in one for one in said) and not any("metrics at" in one for one in said)
 
 
 def test_each_data_parallel_engine_has_a_port_of_its_own(monkeypatch: pytest.MonkeyPatch) -> None:

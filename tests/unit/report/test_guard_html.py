@@ -67,7 +67,13 @@ def test_hostile_names_do_nothing():
         fixed=(replace(fixed(3, 1.2, 0.8), name=HOSTILE, flags=HOSTILE),),
         guard=replace(guard, speed=speed),
     )
-    assert_harmless(guard_page(made))
+    assert_harmless(guard_page(replace(made, next_commands=(HOSTILE,))))
+
+
+def test_what_to_type_next_is_on_the_page():
+    text = Page(guard_page(simulation(next_commands=("breakeven guard x", "breakeven trial")))).text
+    assert "Next: breakeven guard x" in " ".join(text.split()) and "Then: breakeven trial" in text
+    assert "Next:" not in Page(PAGES["whole"]).text
 
 
 def test_a_page_is_written_whole_or_not_at_all(tmp_path: Path):

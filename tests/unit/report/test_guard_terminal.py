@@ -45,6 +45,24 @@ def test_no_number_is_cut(width: int):
     assert text.count("0.985×") >= 2
 
 
+def test_categories_are_a_table_at_80_columns():
+    lines = squeezed(simulation(), 80)
+    header = "category guard worst best fixed best there test-and-set oracle"
+    at = lines.index(header)
+    assert [line.split()[0] for line in lines[at + 1 : at + 3]] == ["coding", "chat"]
+    assert lines[at + 3].startswith("best there: ")
+    assert "category guard worst best fixed best there" in squeezed(simulation(), 60)
+
+
+def test_what_to_type_next_ends_it():
+    text = shown(simulation(next_commands=("breakeven guard vllm-config", "breakeven trial …")))
+    assert text.endswith(
+        "Next: breakeven guard vllm-config\nNext: breakeven trial …\n"
+        "(… are your own options; name what stands in capitals)\n"
+    )
+    assert "Next:" not in shown(simulation())
+
+
 def test_what_is_not_there_is_not_shown():
     text = shown(simulation(by_epsilon=(), by_concurrency=(), fixed=()))
     begins = ("guard with ε ", "best fixed ", "concurrency", "fixed")

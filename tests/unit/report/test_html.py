@@ -14,9 +14,10 @@ from breakeven.report.definitions import DEFINITIONS
 from breakeven.report.evidence import Evidence
 from breakeven.report.html import trial_page, write_trial_html
 from breakeven.report.jsonout import trial_json
+from breakeven.report.provenance import fact_rows
 from breakeven.report.standalone import embedded
 from breakeven.trial.result import TrialResult
-from breakeven.units import change, rate
+from breakeven.units import ABSENT, change, rate
 from tests.unit.report.builders import HOSTILE, result, run_on_disk, traces
 from tests.unit.report.test_jsonout import bare
 
@@ -260,6 +261,15 @@ def test_the_page_of_runs_on_disk(tmp_path: Path):
     assert "≠ server flags port12" in parsed.text
     assert "workload sha256" in parsed.text
     assert "self_check okyes" in parsed.text
+
+
+def test_why_repeats_are_left_out_is_no_fact_of_each_of_them():
+    side = {
+        "left_out": {"0": ["fell behind by 9"], "2": ["by 8"]},
+        "self_check": {"ok": False, "reasons": ["so"]},
+    }
+    rows = [(row.name, row.baseline, row.candidate) for row in fact_rows(side, {"left_out": {}})]
+    assert rows == [("repeats left out", "1, 3", ABSENT), ("self_check ok", "no", ABSENT)]
 
 
 def test_a_folder_that_is_not_there_is_a_storage_error(tmp_path: Path):

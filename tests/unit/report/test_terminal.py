@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 from rich.console import Console
 
+from breakeven.compare.records import Lossless, SideQuality, Verdict
 from breakeven.report.jsonout import trial_json
 from breakeven.report.terminal import print_trial
 from breakeven.trial.result import TrialResult
@@ -51,6 +52,35 @@ def test_repeats_that_were_left_out_are_not_said_to_be_compared():
         "Stopped: the verdict was decided. Compared: 8 repeats of every prompt on each side; left out: "
         "2 repeats."
     ) in text
+
+
+def test_without_a_pair_there_is_no_table_and_no_gap():
+    rows = shown(nothing_paired()).splitlines()
+    assert not [row for row in rows if row.startswith(("tok/s = ", "acceptance = "))]
+    assert not [number for number, row in enumerate(rows[1:]) if row == rows[number] == ""]
+    assert "\n\nNo verdict: so.\n" in shown(nothing_paired())
+
+
+def test_replies_that_were_left_out_are_not_said_to_have_been_unanswered():
+    said = " ".join(shown(nothing_paired()).split())
+    assert "Replies were not compared: all 2 repeats were left out." in said
+    assert trial_json(nothing_paired())["absent"]["speedup"] == "nothing could be paired: 2 repeats left out"
+
+
+def nothing_paired() -> TrialResult:
+    """All was answered, and all of it is left out."""
+    made, none = result(), SideQuality(0, 0, 0, 0, 0)
+    comparison = replace(
+        made.comparison,
+        speedup=None,
+        prompts=(),
+        baseline=none,
+        candidate=none,
+        lossless=Lossless(0, 0, None, "all 2 repeats were left out"),
+    )
+    return replace(
+        made, comparison=comparison, left_out=2, verdict=Verdict("refused", "No verdict: so."), confounders=()
+    )
 
 
 @pytest.mark.parametrize("width", [40, 60, 79, 80, 99, 100, 200])

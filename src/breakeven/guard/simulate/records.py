@@ -106,6 +106,8 @@ class Simulation:
     skipped: Mapping[str, int]
     warnings: tuple[str, ...]
     elapsed_s: float
+    next_commands: tuple[str, ...] = ()
+    """What to type next: next_steps.py, of what a simulation itself does not know."""
 
     @property
     def best_fixed(self) -> Played | None:
