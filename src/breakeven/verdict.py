@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 
+from breakeven.client.reasons import gathered
 from breakeven.compare.outcome import disagreement, outcome
 from breakeven.compare.projection import project
 from breakeven.compare.records import Comparison, SideQuality, Verdict
@@ -52,13 +53,10 @@ def judge(comparison: Comparison, self_checks: Sequence[SelfCheck] = ()) -> Verd
 
 
 def _void(self_checks: Sequence[SelfCheck]) -> Verdict | None:
-    sides: dict[str, list[str]] = {}
-    for name, ok, reasons in self_checks:
-        if not ok:
-            sides.setdefault("; ".join(reasons), []).append(name)
-    if not sides:
+    failed = [(name, reasons or ("it does not say why",)) for name, ok, reasons in self_checks if not ok]
+    if not failed:
         return None
-    void = ", ".join(f"{' and '.join(names)}: {why}" for why, names in sides.items())
+    void = "; ".join(reason.told(" and ".join(reason.places)) for reason in gathered(failed))
     return _refused(
         f"the client failed its self-check, so its times cannot be relied on ({void}); measure again while "
         "its machine does nothing else",

@@ -24,6 +24,7 @@ PATIENCE_S = 180
 MARK = "BREAKEVEN_TEST_MARK"
 PR_CAPBSET_DROP, CAP_DAC_OVERRIDE = 24, 1
 """Linux prctl(2) and capabilities(7)."""
+PLAIN, STEADY = ("-m", "breakeven"), ("-P", str(Path(__file__).with_name("steady.py")))
 PROMPTS = ("alpha alpha alpha", "what is a river?", "write a poem")
 
 
@@ -78,10 +79,11 @@ class Command:
         most_file_bytes: int | None = None,
         obeys_modes: bool = False,
         stdin: int | None = None,
+        is_steady: bool = False,
     ) -> None:
         """`within` is a command that runs it, such as nsenter. `in_background` ignores Ctrl-C, as a shell
         script has it for `command &`; with `obeys_modes` also root may not write where a folder's mode
-        forbids it.
+        forbids it. `is_steady`: see steady.py.
         """
         self.mark = uuid.uuid4().hex
 
@@ -94,7 +96,7 @@ class Command:
                 ctypes.CDLL(None).prctl(PR_CAPBSET_DROP, CAP_DAC_OVERRIDE, 0, 0, 0)
 
         self.process = subprocess.Popen(
-            [*within, sys.executable, "-m", "breakeven", *map(str, words)],
+            [*within, sys.executable, *(STEADY if is_steady else PLAIN), *map(str, words)],
             cwd=cwd,
             env={**_plain_environment(), **(env or {}), MARK: self.mark},
             stdin=stdin,

@@ -17,6 +17,7 @@ from click.testing import CliRunner, Result
 
 from breakeven.cli import live_service
 from breakeven.cli.trial import trial
+from breakeven.client import selfcheck
 from breakeven.servers import readiness
 from breakeven.servers.fake import FakeServer, Script, vllm_script
 from breakeven.servers.fake.presets import http_error
@@ -135,6 +136,7 @@ def tried(
         patch.setattr(live_service, "host_of", lambda sudo: on.systemd)
         patch.setattr(readiness, "PAUSE_S", 0.01)
         patch.setattr(confounded, "QUIET_S", 0.01)
+        patch.setattr(selfcheck, "LEAST_LAG_MS", 1e9)
         given = [*WORDS[:-1], "--prompts", "brief", "--repeats", 2, "--max-tokens", 16, "--yes", *words]
         result = CliRunner().invoke(trial, list(map(str, given)), standalone_mode=False)
         assert on.systemd.files == before

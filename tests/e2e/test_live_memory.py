@@ -40,7 +40,7 @@ def test_the_baseline_is_back_and_the_logs_last_error_is_shown(tmp_path: Path):
     asked = ("--prompts", write_prompts(tmp_path / "prompts.jsonl"), "--max-tokens", 16, "--repeats", 1)
     words = ("trial", "--server", "process:", "--yes", *drafter, *asked, "--concurrency", SLOTS)
     env = {"XDG_STATE_HOME": str(tmp_path / "state")}
-    done = breakeven(*words, "--out", tmp_path / "trial", "--json", "--", *server, env=env)
+    done = breakeven(*words, "--out", tmp_path / "trial", "--json", "--", *server, env=env, is_steady=True)
     assert (done.code, done.orphans) == (3, ())
     told = done.json()
     assert told["verdict"] == "refused" and told["stopped_after"] == 0

@@ -51,7 +51,7 @@ class Machine:
         return done.stdout
 
     def breakeven(self, *words: object) -> Command:
-        return Command(*words, within=self.host.enter, env=ENVIRONMENT)
+        return Command(*words, within=self.host.enter, env=ENVIRONMENT, is_steady=True)
 
     def trial(self, out: str, *options: object) -> Command:
         asked = ("--prompts", "/run/prompts.jsonl", "--max-tokens", 24, "--start-limit", 60)

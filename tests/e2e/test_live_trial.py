@@ -61,7 +61,7 @@ class Process:
 
     def trial(self, *options: object) -> Done:
         words = ("trial", *self.options, *options, "--json", "--", *self.words)
-        return breakeven(*words, env=self.env, cwd=self.folder)
+        return breakeven(*words, env=self.env, cwd=self.folder, is_steady=True)
 
     @property
     def is_over(self) -> bool:
@@ -104,7 +104,7 @@ def test_a_candidate_that_llama_cpp_does_not_start_with(tiny: Process):
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_interrupted_it_is_saved_and_nothing_is_left(tiny: Process, number: int):
     words = ("trial", *tiny.options, *NGRAM, "--repeats", 80)
-    command = Command(*words, "--", *tiny.words, env=tiny.env, cwd=tiny.folder)
+    command = Command(*words, "--", *tiny.words, env=tiny.env, cwd=tiny.folder, is_steady=True)
     run = tiny.folder / "trial" / "candidate"
     try:
         assert soon(lambda: len(answered(run)) > 3)

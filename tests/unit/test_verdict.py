@@ -89,6 +89,20 @@ def test_what_both_sides_checks_say_is_said_once():
     assert "(baseline and candidate: the event loop lagged)" in verdict.reason
 
 
+def test_reasons_that_differ_in_their_figures_only_are_one():
+    checks = [
+        ("baseline", False, ("it lagged 12.5 ms", "it lagged 13.0 ms")),
+        ("candidate", False, ("it lagged 9 ms",)),
+    ]
+    reason = judge(compare_traces(run(50), run(60), temperature=0), checks).reason
+    assert "(baseline and candidate, by the figures of the first: it lagged 12.5 ms)" in reason
+
+
+def test_a_self_check_that_failed_without_a_reason_refuses():
+    found = judge(compare_traces(run(50), run(60), temperature=0), [("baseline", False, ())])
+    assert found.outcome == "refused" and "(baseline: " in found.reason
+
+
 def test_a_void_self_check_refuses():
     found = judge(
         compare_traces(run(50), run(60), temperature=0),

@@ -13,28 +13,25 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from breakeven.cli import options
+from breakeven.cli.live_end import conclude, ended
 from breakeven.cli.live_options import candidates, plan_file
 from breakeven.cli.live_outlook import cost_values, outlooks
 from breakeven.cli.live_service import find_service
 from breakeven.cli.live_words import forecast_words, restart_words
-from breakeven.cli.output import stderr, stdout
+from breakeven.cli.output import stderr
 from breakeven.client.loop import session
-from breakeven.errors import ServerError, UsageError
+from breakeven.errors import UsageError
 from breakeven.report.terminal import say
 from breakeven.report.text import clean, line
 from breakeven.servers.lifecycle import START_LIMIT_S
 from breakeven.servers.occupied import occupied
-from breakeven.units import change
 
 if TYPE_CHECKING:
     from breakeven.trace.run import Run
-    from breakeven.trial.live import LivePlan, Service
+    from breakeven.trial.live import Basis, LivePlan, Service
     from breakeven.trial.outlook import Outlook, Tried
     from breakeven.trial.plan import TrialPlan
-    from breakeven.trial.result import TrialResult
 
-UNTRIED = "untried"
-"""Outcome of a trial that restarted nothing: it is neither faster nor slower."""
 BEFORE = """
 Before a candidate's restart: the baseline's replies are replayed with its drafter, what came out is shown
 beside the change, and you are asked whether to go on (--yes: you are not)
@@ -57,7 +54,7 @@ def live(values: Mapping[str, Any], trial: TrialPlan) -> int:
                 tried = _trial(loop, service, plan, values, out)
         finally:
             loop.run(_end(service))
-    return _conclude(tried, service, values, out)
+    return conclude(tried, service.found.target, values, out)
 
 
 def _plan(values: Mapping[str, Any], trial: TrialPlan) -> LivePlan:
@@ -122,19 +119,24 @@ def _trial(
     loop: asyncio.Runner, service: Service, plan: LivePlan, values: Mapping[str, Any], out: Path
 ) -> list[Tried]:
     from breakeven.cli.live_watch import LiveWatch
-    from breakeven.trial.live import measure_baseline, try_candidate
+    from breakeven.trial.live import basis_of, measure_baseline, refuse_void, try_candidate
     from breakeven.trial.outlook import Tried, by_promise
 
     _refuse_taken(service)
     with LiveWatch() as watch:
         baseline = loop.run(measure_baseline(service, plan, out, watch))
+    bases = {one.describe(): basis_of(plan, service.dialect, one, baseline) for one in plan.candidates}
+    refuse_void(list(bases.values()), baseline)
     calibration = _calibrate(loop, service, values, out) if values["calibrate"] else None
     found, basis, doubts = outlooks(service, plan, baseline, values, calibration)
-    _say_beside(service, plan, baseline, basis, doubts)
+    of_bases = [said for one in bases.values() for said in one.doubts]
+    _say_beside(service, plan, baseline, basis, [*of_bases, *doubts])
     tried: list[Tried] = []
     for outlook in by_promise(found):
         folder = out if len(found) == 1 else out / f"candidate-{len(tried) + 1}"
-        if skipped := _skips(outlook, tried, values) or _declines(service, plan, outlook, baseline, values):
+        on = bases[outlook.candidate.describe()]
+        skipped = on.void or _skips(outlook, tried, values)
+        if skipped or (skipped := _declines(service, plan, outlook, baseline, on, values)):
             say(stderr(), f"{outlook.candidate.describe()} is not tried: {line(skipped, 500)}")
             tried.append(Tried(outlook, skipped=skipped))
             continue
@@ -142,6 +144,8 @@ def _trial(
         with LiveWatch() as watch:
             going = try_candidate(service, plan, outlook.candidate, folder, watch, baseline.path)
             tried.append(Tried(outlook, loop.run(going)))
+        if len(found) > 1:
+            say(stderr(), ended(tried[-1]))
     return tried
 
 
@@ -195,14 +199,20 @@ def _skips(outlook: Outlook, tried: Sequence[Tried], values: Mapping[str, Any]) 
 
 
 def _declines(
-    service: Service, plan: LivePlan, outlook: Outlook, baseline: Run, values: Mapping[str, Any]
+    service: Service,
+    plan: LivePlan,
+    outlook: Outlook,
+    baseline: Run,
+    basis: Basis,
+    values: Mapping[str, Any],
 ) -> str | None:
     """Show the change and what is expected of it; None to go on. Raises UsageError where nobody can say."""
     argv = service.candidate_argv(outlook.candidate, baseline.meta.server.version)
     click.echo(clean(service.lifecycle.diff(service.found, argv)).rstrip("\n"), err=True)
     if outlook.words:
         say(stderr(), f"{outlook.candidate.describe()}: {line(outlook.words, 1000)}")
-    question = f"{forecast_words(outlook)}; {restart_words(service, plan)}; go on?"
+    told = (forecast_words(outlook), restart_words(service, plan), basis.left_out)
+    question = f"{'; '.join(filter(None, told))}; go on?"
     if values["yes"]:
         say(stderr(), f"{question} yes (--yes)")
         return None
@@ -235,45 +245,3 @@ def wake_sudo(values: Mapping[str, Any]) -> None:
     with suppress(OSError):
         if subprocess.run((*SUDO, "id", "-u"), capture_output=True, check=False).returncode:
             subprocess.run(("sudo", "-v"), check=False)
-
-
-def _conclude(tried: Sequence[Tried], service: Service, values: Mapping[str, Any], out: Path) -> int:
-    from breakeven.report.html import write_trial_html
-    from breakeven.report.live_json import live_json
-    from breakeven.report.terminal import print_trial
-    from breakeven.trial.store import load_record
-
-    done = [one.result for one in tried if one.result is not None]
-    for result in done:
-        write_trial_html(result, result.run_dir / "report.html")
-    fine = [result for result in done if load_record(result.run_dir).failed is None]
-    best = max(fine or done, key=_speed, default=None)
-    if values["as_json"]:
-        options.print_json(live_json(tried, best, service.found.target, out / "baseline"))
-    else:
-        for result in done:
-            print_trial(result, stdout(), str(result.run_dir / "report.html"))
-        _sum_up(tried)
-        if not done:
-            click.echo(f"Nothing was restarted. The baseline: {out / 'baseline'}")
-    if done and not fine:
-        click.echo(f"breakeven: the service is as it was found, but {_all_failed(done)}: see {out}", err=True)
-        return ServerError.exit_code
-    return options.gate(best.verdict.outcome if best else UNTRIED, values["fail_if"])
-
-
-def _sum_up(tried: Sequence[Tried]) -> None:
-    """A line for each of several candidates."""
-    for one in tried if len(tried) > 1 else ():
-        speedup = one.result.comparison.speedup if one.result else None
-        measured = f", decode speed {change(speedup.estimate)}" if speedup else ""
-        told = f"{one.result.verdict.outcome}{measured}" if one.result else f"not tried: {one.skipped}"
-        say(stdout(), f"{one.outlook.candidate.describe()}: {line(told, 500)}")
-
-
-def _all_failed(done: Sequence[TrialResult]) -> str:
-    return "the candidate failed" if len(done) == 1 else f"all {len(done)} candidates that were tried failed"
-
-
-def _speed(result: TrialResult) -> float:
-    return result.comparison.speedup.estimate if result.comparison.speedup else 0.0

@@ -127,12 +127,15 @@ def _lifecycle(values: Mapping[str, Any], command: Sequence[str], host: Host, lo
 
 async def _dialect(values: Mapping[str, Any], kind: str, found: Found, host: Host) -> Dialect:
     from breakeven.engines.dialects import dialect, dialect_of
+    from breakeven.servers.process import SUCH_AS
 
     if found.argv:
         return _with_folder(dialect_of(found.argv, _reader(kind, host, found)), found.target)
     engine = (await _server_at(options.endpoint(values, values["server"].partition(":")[2]))).engine
     if engine is None:
-        raise UsageError(f"{found.target} does not say which engine it is: type its command line behind --")
+        raise UsageError(
+            f"{found.target} does not say which engine it is: type its command line behind --, {SUCH_AS}"
+        )
     return dialect(engine, _reader(kind, host, found))
 
 

@@ -11,6 +11,8 @@ from breakeven.compare.pairs import Replies
 from breakeven.compare.records import Divergence, Lossless
 from breakeven.trace.records import RequestTrace
 
+UNANSWERED = "no request was answered on both sides"
+
 
 def lossless(baseline: Replies, candidate: Replies, temperature: float | None) -> Lossless:
     """Compare the replies that both sides gave. `temperature` is what was asked; None is the server's own."""
@@ -24,7 +26,7 @@ def lossless(baseline: Replies, candidate: Replies, temperature: float | None) -
         if reply.trace.error is None and key in candidate and candidate[key].trace.error is None
     ]
     if not both:
-        return Lossless(0, 0, None, "no request was answered on both sides")
+        return Lossless(0, 0, None, UNANSWERED)
     found = [divergence for pair in both if (divergence := diverge(*pair)) is not None]
     earliest = min(found, key=lambda divergence: divergence.position, default=None)
     return Lossless(len(both) - len(found), len(both), earliest)

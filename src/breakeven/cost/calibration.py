@@ -14,6 +14,7 @@ from typing import Any, Literal
 
 import orjson
 
+from breakeven.client.reasons import gathered
 from breakeven.cost.curve import LEAST_POINTS, Curve, CurvePoint
 from breakeven.cost.visits import change_between, visit_warnings
 from breakeven.errors import UsageError
@@ -72,10 +73,11 @@ class Calibration:
 
     def warnings(self) -> tuple[str, ...]:
         """All that qualifies the figures: the measuring, each point, the machine, the fit, and experts."""
-        doubts = [f"at concurrency {p.concurrency}: {why}" for p in self.points for why in p.reasons]
+        doubts = gathered((str(point.concurrency), point.reasons) for point in self.points)
+        told = [one.told(f"at concurrency {', '.join(one.places)}") for one in doubts]
         curve = self.fitted()
         bound = {True: (MOE_BOUND,), None: (MAYBE_MOE,), False: ()}[self.moe]
-        said = (*self.notes, *doubts, *visit_warnings(self.points))
+        said = (*self.notes, *told, *visit_warnings(self.points))
         return (*said, *(curve.warnings() if curve else ()), *bound)
 
 

@@ -8,13 +8,14 @@ from pathlib import Path
 from typing import Any
 
 from breakeven.acceptance.counters import SpecCounters
-from breakeven.compare.records import Comparison, Drift, Lossless, PromptSpeedup, SideQuality
+from breakeven.compare.records import Drift, Lossless, PromptSpeedup, SideQuality
 from breakeven.interval import Interval
 from breakeven.latency import Distribution, RunSummary
 from breakeven.report.definitions import texts
 from breakeven.report.plain import NO_COUNTS, acceptance_json, printable
 from breakeven.trace.provenance import without_credentials
 from breakeven.trial.result import Side, TrialResult
+from breakeven.units import count
 
 _DISTRIBUTIONS = ("ttft", "ttft_content", "tpot", "e2e")
 _RATES = ("decode_tokens_per_s", "output_tokens_per_s", "tokens_per_chunk")
@@ -120,19 +121,22 @@ def _side(side: Side) -> dict[str, Any]:
 def _absent(result: TrialResult) -> dict[str, str]:
     absent = {}
     if result.comparison.speedup is None:
-        absent["speedup"] = f"nothing could be paired: {unpaired(result.comparison)}"
+        absent["speedup"] = f"nothing could be paired: {unpaired(result)}"
     if result.verdict.next_command is None:
         absent["next_command"] = "none is known that would say more"
     return absent
 
 
-def unpaired(comparison: Comparison) -> str:
-    """Why replies could not be paired, by side."""
-    sides = {"baseline": comparison.baseline, "candidate": comparison.candidate}
-    return "; ".join(
+def unpaired(result: TrialResult) -> str:
+    """Why replies could not be paired: what was left out, and by side what is wrong with the rest."""
+    sides = {"baseline": result.comparison.baseline, "candidate": result.comparison.candidate}
+    left_out = [f"{count(result.left_out, 'repeat')} left out"] if result.left_out else []
+    rest = [
         f"{name} had {side.errors} errors and {side.without_tpot} replies without a TPOT of {side.requests}"
         for name, side in sides.items()
-    )
+        if side.requests or not left_out
+    ]
+    return "; ".join([*left_out, *rest])
 
 
 def measure_json(

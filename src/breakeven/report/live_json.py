@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from breakeven.interval import Interval
-from breakeven.report.jsonout import trial_json
+from breakeven.report.jsonout import trial_json, unpaired
 from breakeven.report.plain import printable
 from breakeven.trial.outlook import Tried
 from breakeven.trial.result import TrialResult
@@ -35,7 +35,7 @@ def _candidate(one: Tried) -> dict[str, Any]:
     if result is None:
         absent |= dict.fromkeys(("verdict", "speedup", "run_dir"), one.skipped)
     elif measured is None:
-        absent |= {"speedup": "no two replies could be paired"}
+        absent |= {"speedup": f"nothing could be paired: {unpaired(result)}"}
     return {
         "candidate": one.outlook.candidate.describe(),
         "forecast": _interval(forecast),

@@ -98,7 +98,7 @@ def _table(result: TrialResult) -> dict[str, Any]:
         "rows_left_out": max(0, len(rows) - MAX_TABLE_ROWS),
         "total": figures.total(result),
         "absences": figures.absences(rows[:MAX_TABLE_ROWS]),
-        "unpaired": unpaired(result.comparison),
+        "unpaired": unpaired(result),
     }
 
 

@@ -10,10 +10,12 @@ from breakeven.report.definitions import DEFINITIONS
 from breakeven.report.plain import acceptance_json
 from breakeven.report.text import line
 from breakeven.trace.provenance import without_credentials
+from breakeven.trial.left_out import LEFT_OUT
 from breakeven.trial.result import TrialResult
 from breakeven.units import ABSENT, share
 
 MAX_VALUE_CHARACTERS = 600
+REASONS = "self_check reasons"
 _COUNTS = {
     "steps": "decode steps",
     "drafts": "drafts",
@@ -73,7 +75,8 @@ def _count(key: str, counts: Mapping[str, Any]) -> str:
 
 
 def fact_rows(baseline: Mapping[str, Any], candidate: Mapping[str, Any]) -> list[FactRow]:
-    """Nested provenance, names joined by spaces: a row per fact that either side has."""
+    """Nested provenance, names joined by spaces: a row per fact that either side has. Why a self-check failed
+    and repeats are left out is told where the verdict is."""
     sides = [dict(_flat(side)) for side in (baseline, candidate)]
     names = dict.fromkeys([*sides[0], *sides[1]])
     return [
@@ -88,7 +91,11 @@ def fact_rows(baseline: Mapping[str, Any], candidate: Mapping[str, Any]) -> list
 
 
 def _flat(value: Any, name: str = "") -> Iterator[tuple[str, str]]:
-    if isinstance(value, Mapping):
+    if name == LEFT_OUT and isinstance(value, Mapping):
+        yield "repeats left out", ", ".join(str(int(n) + 1) for n in value) or ABSENT
+    elif name == REASONS:
+        return
+    elif isinstance(value, Mapping):
         for key, item in value.items():
             yield from _flat(item, f"{name} {key}".strip())
     elif isinstance(value, list | tuple) and any(isinstance(item, Mapping) for item in value):

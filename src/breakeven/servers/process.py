@@ -28,6 +28,7 @@ GRACE_S = 30.0
 KILL_S = 10.0
 LOOK_S = 0.1
 LONGEST_LINE_BYTES = 65_536
+SUCH_AS = "such as  -- vllm serve MODEL --port 8000"
 
 
 class ProcessServer(Lifecycle):
@@ -49,7 +50,7 @@ class ProcessServer(Lifecycle):
     ) -> None:
         """`environment` is added to ours. Raises UsageError for an empty command line."""
         if not argv:
-            raise UsageError("a process server needs a command line: type it behind --")
+            raise UsageError(f"a process server needs a command line: type it behind --, {SUCH_AS}")
         self.target = f"process:{Path(argv[0]).name}-{_digest(argv, cwd)}"
         self._argv = tuple(argv)
         self._log_path = log_path

@@ -28,4 +28,5 @@ class Progress:
         units = f" {phase.done}/{phase.total}" if phase and phase.done is not None and phase.total else ""
         usual = f" of about {duration(self.usual_s)}" if self.usual_s is not None else ""
         waiting = f": {self.waiting_for}" if self.is_unseen else ""
-        return f"{name}{units}, {duration(self.elapsed_s)}{usual}{waiting}"
+        elapsed = duration(self.elapsed_s) if self.elapsed_s >= 1 else "0 s"
+        return f"{name}{units}, {elapsed}{usual}{waiting}"

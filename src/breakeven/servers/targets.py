@@ -122,11 +122,11 @@ def _attached(host: Host, place: str, options: TargetOptions) -> Lifecycle:
 
 
 def _process(host: Host, place: str, options: TargetOptions) -> Lifecycle:
-    from breakeven.servers.process import ProcessServer
+    from breakeven.servers.process import SUCH_AS, ProcessServer
 
     if place:
         raise UsageError(
-            f"process:{place} cannot be: type  --server process:  and the command line behind --"
+            f"process:{place} cannot be: type  --server process:  and the command line behind --, {SUCH_AS}"
         )
     return ProcessServer(tuple(options.command), options.log_path or Path("server.log"))
 

@@ -26,9 +26,10 @@ from breakeven.measure import MeasurePlan, closing, describe, keep_warnings, sen
 from breakeven.trace.journal import RunWriter
 from breakeven.trace.records import RequestTrace
 from breakeven.trace.run import RunMeta, load_run
+from breakeven.trial.left_out import kept
 from breakeven.trial.plan import SIDES, Ask, TrialPlan, loads
 from breakeven.trial.result import TrialResult
-from breakeven.trial.store import SideRecord, TrialRecord, kept, load_trial, save_trial
+from breakeven.trial.store import SideRecord, TrialRecord, load_trial, save_trial
 from breakeven.trial.windows import Windows
 from breakeven.units import count, duration
 

@@ -20,6 +20,8 @@ from breakeven.measure import MeasurePlan, describe
 from breakeven.servers.lifecycle import Found
 from breakeven.trace.journal import RunWriter
 from breakeven.trace.run import Run, load_run
+from breakeven.trial.left_out import LEFT_OUT
+from breakeven.trial.live_basis import Basis, basis_of, refuse_void
 from breakeven.trial.live_candidate import LiveTrial
 from breakeven.trial.live_change import ready
 from breakeven.trial.live_dry_run import dry_run
@@ -27,13 +29,25 @@ from breakeven.trial.live_guard import while_alive
 from breakeven.trial.live_order import ORDERS, Order
 from breakeven.trial.live_plan import LivePlan
 from breakeven.trial.live_service import Service
-from breakeven.trial.live_side import LEFT_OUT, RELOAD_S, measuring
+from breakeven.trial.live_side import RELOAD_S, measuring
 from breakeven.trial.live_watch import Watch
 from breakeven.trial.plan import SIDES
 from breakeven.trial.result import TrialResult
 from breakeven.trial.start_facts import StartFacts
 
-__all__ = ["ORDERS", "LivePlan", "Order", "Service", "Watch", "dry_run", "measure_baseline", "try_candidate"]
+__all__ = [
+    "ORDERS",
+    "Basis",
+    "LivePlan",
+    "Order",
+    "Service",
+    "Watch",
+    "basis_of",
+    "dry_run",
+    "measure_baseline",
+    "refuse_void",
+    "try_candidate",
+]
 
 BASELINE, CANDIDATE = SIDES
 AGAIN = {"started"}
@@ -114,6 +128,7 @@ async def try_candidate(
     await service.lifecycle.check_rights()
     service = replace(service, found=await _as_measured(service))
     found = _baseline(out, baseline, plan)
+    refuse_void([basis_of(plan, service.dialect, candidate, found)], found)
     return await LiveTrial(service, plan, candidate, out, watch, found).run()
 
 

@@ -20,17 +20,18 @@ from breakeven.measure import End
 from breakeven.servers.operations import Operation
 from breakeven.trace.journal import RunWriter
 from breakeven.trace.run import Run, load_run
+from breakeven.trial.left_out import kept, left_out_of
 from breakeven.trial.live_change import LiveChange, changing, operations_of, told
 from breakeven.trial.live_guard import candidate_guard, while_alive
 from breakeven.trial.live_order import whole_repeats
 from breakeven.trial.live_plan import LivePlan
 from breakeven.trial.live_service import Service
-from breakeven.trial.live_side import LEFT_OUT, RELOAD_S, MeasuredSide, measuring, unanswered
+from breakeven.trial.live_side import RELOAD_S, MeasuredSide, measuring, unanswered
 from breakeven.trial.live_watch import Watch
 from breakeven.trial.plan import SIDES
 from breakeven.trial.result import TrialResult
 from breakeven.trial.start_facts import StartFacts
-from breakeven.trial.store import SideRecord, TrialRecord, is_trial, kept, load_trial, save_trial
+from breakeven.trial.store import SideRecord, TrialRecord, is_trial, load_trial, save_trial
 from breakeven.units import count, duration
 
 BASELINE, CANDIDATE = SIDES
@@ -77,7 +78,7 @@ class LiveTrial:
         self.rule = _rule(plan, asked, self.fresh)
         self.asked: list[int] = []
         """Repeats of the candidate, in their order."""
-        self.left_out = {int(n): tuple(why) for n, why in found.meta.extra.get(LEFT_OUT, {}).items()}
+        self.left_out = left_out_of(found.meta)
         self.stop_reason: str | None = None
         self.failed: str | None = None
         self.reloads: dict[str, float | None] = {BASELINE: found.meta.extra.get(RELOAD_S), CANDIDATE: None}
@@ -207,10 +208,8 @@ class LiveTrial:
         self.differences[BASELINE] = self.facts.before(facts)
 
     async def _asker(self, pool: Pool) -> Asker:
-        service = self.service
-        return await Asker.find(
-            pool, service.endpoint, self.plan.trial.sampling, service.timeouts, service.ask_for
-        )
+        service, sampling = self.service, self.plan.trial.sampling
+        return await Asker.find(pool, service.endpoint, sampling, service.timeouts, service.ask_for)
 
     @contextmanager
     def _candidate_run(self) -> Iterator[tuple[MeasuredSide, End]]:

@@ -20,6 +20,7 @@ from breakeven.measure import End, closing, keep_warnings, send_warmup
 from breakeven.trace.journal import RunWriter
 from breakeven.trace.records import RequestTrace
 from breakeven.trace.run import RunMeta
+from breakeven.trial.left_out import LEFT_OUT
 from breakeven.trial.live_watch import Watch
 from breakeven.trial.plan import TrialPlan
 from breakeven.trial.windows import Windows
@@ -28,8 +29,6 @@ from breakeven.workload.prompts import Prompt, Request, Workload
 See = Callable[[RequestTrace], None]
 """Looks after the side. Raises EndpointError or ServerError where it is to be asked no more."""
 
-LEFT_OUT = "left_out"
-"""Field of run.json: repeats in which the client fell behind, and why."""
 RELOAD_S = "reload_s"
 """How long its start took, where it was started for this."""
 PRIME_TOKENS = 8

@@ -6,8 +6,8 @@ Format history (`format_version`):
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
-from dataclasses import asdict, dataclass, field, fields
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,17 +19,18 @@ from breakeven.acceptance.meter import FOREIGN
 from breakeven.compare.comparison import compare_traces
 from breakeven.compare.confounders import confounders
 from breakeven.compare.degenerate import is_degenerate
-from breakeven.compare.records import Verdict
+from breakeven.compare.divergence import UNANSWERED
+from breakeven.compare.records import Comparison, Verdict
 from breakeven.errors import RunFormatError, UsageError
 from breakeven.trace.files import storing, write_bytes_atomically
 from breakeven.trace.records import RequestTrace
 from breakeven.trace.rows import dump_json
 from breakeven.trace.run import Run, load_run
 from breakeven.trace.typed import check_types
+from breakeven.trial.left_out import kept, left_out_note, left_out_of, nothing_kept
 from breakeven.trial.plan import SIDES
 from breakeven.trial.result import RUNNING, Side, TrialResult
-from breakeven.units import count
-from breakeven.verdict import judge
+from breakeven.verdict import SelfCheck, judge
 
 FILE = "trial.json"
 FORMAT_VERSION = 1
@@ -137,11 +138,6 @@ def compare_runs(baseline: Path, candidate: Path, floor: float, confidence: floa
     return _assemble(candidate, record, runs)
 
 
-def kept(traces: Iterable[RequestTrace], left_out: Mapping[int, tuple[str, ...]]) -> list[RequestTrace]:
-    """The traces of the repeats that are compared."""
-    return [trace for trace in traces if trace.repeat not in left_out]
-
-
 def _described(run: Run) -> str:
     server = run.meta.server
     engine = f"{server.engine} {server.version or ''} at ".replace("  ", " ") if server.engine else ""
@@ -149,14 +145,17 @@ def _described(run: Run) -> str:
 
 
 def _assemble(folder: Path, record: TrialRecord, runs: Mapping[str, Run]) -> TrialResult:
-    traces = {name: kept(run.traces(), record.left_out) for name, run in runs.items()}
-    comparison = compare_traces(
+    whole = {name: list(run.traces()) for name, run in runs.items()}
+    traces = {name: kept(of_side, record.left_out) for name, of_side in whole.items()}
+    compared = compare_traces(
         traces["baseline"],
         traces["candidate"],
         temperature=runs["baseline"].meta.sampling.temperature,
         floor=record.floor,
         alpha=record.alpha,
     )
+    nothing = nothing_kept(whole.values(), record.left_out)
+    comparison = _uncompared(compared, nothing)
     checks = [(name, *_self_check(run)) for name, run in runs.items()]
     baseline, candidate = (_side(name, record, runs[name], traces[name]) for name in SIDES)
     return TrialResult(
@@ -165,14 +164,18 @@ def _assemble(folder: Path, record: TrialRecord, runs: Mapping[str, Run]) -> Tri
         baseline=baseline,
         candidate=candidate,
         comparison=comparison,
-        verdict=_failed(record.failed) if record.failed else judge(comparison, checks),
+        verdict=_verdict(record, comparison, checks, nothing),
         stopped_after=comparison.repeats,
         stop_reason=record.stop_reason,
         confounders=(
             *_warnings(runs),
             *(warning for name in SIDES for warning in record.sides[name].warnings),
             *_unlike(runs),
-            *_left_out(record, {reason for _, ok, reasons in checks if not ok for reason in reasons}),
+            *left_out_note(
+                record.left_out,
+                {name: len(left_out_of(run.meta)) for name, run in runs.items()},
+                {reason for _, ok, reasons in checks if not ok for reason in reasons},
+            ),
             *confounders(traces["baseline"], traces["candidate"]),
         ),
         run_dir=folder,
@@ -182,8 +185,22 @@ def _assemble(folder: Path, record: TrialRecord, runs: Mapping[str, Run]) -> Tri
     )
 
 
-def _failed(why: str) -> Verdict:
-    return Verdict("refused", f"No verdict, as the candidate failed: {why.rstrip('.')}.")
+def _uncompared(comparison: Comparison, nothing: str | None) -> Comparison:
+    """Says so where no reply was compared as all are left out."""
+    if nothing is None or comparison.lossless.reason != UNANSWERED:
+        return comparison
+    return replace(comparison, lossless=replace(comparison.lossless, reason=nothing))
+
+
+def _verdict(
+    record: TrialRecord, comparison: Comparison, checks: Sequence[SelfCheck], nothing: str | None
+) -> Verdict:
+    if record.failed:
+        why = record.failed.rstrip(".")
+        return Verdict("refused", f"No verdict, as the candidate failed: {why}.")
+    if nothing is not None and all(ok for _, ok, _ in checks):
+        return Verdict("refused", f"No verdict: {nothing}.")
+    return judge(comparison, checks)
 
 
 def _self_check(run: Run) -> tuple[bool, tuple[str, ...]]:
@@ -237,14 +254,3 @@ def _fields(first: Any, second: Any) -> dict[str, tuple[Any, Any]]:
     """The fields of two records of one class, by name."""
     names = [each.name for each in fields(first)]
     return {f"`{name}`": (getattr(first, name), getattr(second, name)) for name in names}
-
-
-def _left_out(record: TrialRecord, told: Collection[str]) -> list[str]:
-    """With the reasons that the verdict has not told."""
-    if not record.left_out:
-        return []
-    first = min(record.left_out)
-    reasons = [reason for reason in record.left_out[first] if reason not in told]
-    why = f" because {'; '.join(reasons)}" if reasons else ""
-    n_left_out = count(len(record.left_out), "repeat")
-    return [f"{n_left_out} left out of the comparison, the first of them (number {first + 1}){why}"]

@@ -17,7 +17,9 @@ from click.testing import CliRunner, Result
 
 from breakeven.cli import live, live_service
 from breakeven.cli.trial import trial
+from breakeven.client import selfcheck
 from breakeven.client.endpoint import Endpoint
+from breakeven.compare.records import Verdict
 from breakeven.engines.speculation import SpeculationConfig
 from breakeven.engines.vllm import Vllm
 from breakeven.errors import UsageError
@@ -37,6 +39,7 @@ from breakeven.trial.outlook import Outlook
 from breakeven.trial.plan import SIDES
 from breakeven.trial.result import TrialResult
 from breakeven.trial.store import SideRecord, TrialRecord, load_trial, save_trial
+from tests.unit.trial.live_service import falls_behind
 
 UNIT = """[Service]
 Environment=NCCL_ALGO=Ring
@@ -122,6 +125,7 @@ def stage(url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Stage:
 
     monkeypatch.setattr("platformdirs.user_state_dir", lambda *a, **k: str(tmp_path / "state"))
     monkeypatch.setattr(confounded, "QUIET_S", 0.01)
+    monkeypatch.setattr(selfcheck, "LEAST_LAG_MS", 1e9)
     monkeypatch.setattr(live_service, "host_of", lambda sudo: on.systemd)
     monkeypatch.setattr(live_trial, "try_candidate", tries)
     return on
@@ -309,6 +313,72 @@ def test_the_change_and_the_cost_of_restarts_are_shown_first(stage: Stage):
     assert "forecast " in said and "logit_bias" in said
 
 
+# What the client makes of the baseline
+
+THREE = ("--method", "ngram", "--k", 2, "--method", "ngram", "--k", 3, "--method", "ngram", "--k", 4)
+TWO_REPEATS = ("--repeats", 4)
+"""Of ABA's baseline before the candidate."""
+
+
+@pytest.mark.parametrize("asking", [("--yes",), ("--calibrate", "--yes"), ("--json", "--yes"), ()])
+def test_a_baseline_of_which_nothing_is_left_ends_it_before_any_restart(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch, asking: tuple[str, ...]
+):
+    falls_behind(monkeypatch, 0, 1)
+    with pytest.raises(UsageError) as raised:
+        stage.done(*THREE, *TWO_REPEATS, *asking)
+    said = str(raised.value)
+    assert raised.value.exit_code == 2 and stage.tried == [] and stage.touched() == []
+    assert "all 2 repeats of the baseline are left out (number 1, 2, by the figures of the first" in said
+    assert "free the machine, run the client elsewhere, or lower --concurrency" in said
+    assert said.count("fell behind") == 1 and said.endswith(str(stage.folder / "out" / "baseline"))
+    assert {path.name for path in (stage.folder / "out").iterdir()} == {"baseline"}
+
+
+def test_repeats_that_are_left_out_are_said_at_the_question(stage: Stage, monkeypatch: pytest.MonkeyPatch):
+    falls_behind(monkeypatch, 1)
+    done = stage.done(*NGRAM, *TWO_REPEATS, "--yes")
+    said = " ".join(done.stderr.split())
+    assert len(stage.tried) == 1
+    assert "; 1 of 2 repeats of the baseline is left out; go on? yes (--yes)" in said
+    assert "! 1 of 2 repeats of the baseline is left out: the client fell behind" in said
+
+
+def test_nothing_is_said_where_no_repeat_is_left_out(stage: Stage):
+    assert "left out" not in stage.done(*NGRAM, *TWO_REPEATS, "--yes").stderr
+
+
+def test_a_candidate_that_only_a_lost_repeat_pairs_up_with_is_not_tried(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+):
+    """A drafter that learns is asked each prompt once."""
+    falls_behind(monkeypatch, 0)
+    done = stage.done(*NGRAM, "--method", "suffix", *TWO_REPEATS, "--yes")
+    assert [one.method for one in stage.tried] == ["ngram"]
+    assert "suffix is not tried: nothing is left to compare" in " ".join(done.stderr.split())
+
+
+def test_a_baseline_without_a_speed_ends_it_too(stage: Stage):
+    terse = FakeServer(vllm_script(ttft_s=0.002, tpot_s=0.003, n_tokens=1))
+    with (
+        terse.in_thread() as server,
+        pytest.raises(
+            UsageError, match=r"without a TPOT.*type {2}breakeven trial … --max-tokens.*Nothing was"
+        ),
+    ):
+        stage.done(*NGRAM, "--url", server.url, "--yes")
+    assert stage.tried == []
+
+
+def test_a_baseline_that_gets_no_verdict_by_itself_is_said_before_the_question(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("breakeven.compare.quality.is_degenerate", lambda trace: True)
+    said = " ".join(stage.done(*NGRAM, "--yes").stderr.split())
+    of_itself = "of the baseline compared with itself there is no verdict: most replies end in a short loop"
+    assert 0 <= said.find(of_itself) < said.index("go on?") and len(stage.tried) == 1
+
+
 # What is expected
 
 
@@ -400,6 +470,40 @@ def test_candidates_that_fail_are_an_error_where_all_do(
     assert done.return_value == code
     assert sum("the candidate failed" in reason for reason in reasons) == failing
     assert ("all 2 candidates that were tried failed" in done.stderr) == (failing == 2)
+
+
+def test_each_of_several_candidates_is_told_as_it_ends(stage: Stage):
+    stage.failures = {"ngram, k 3": "out of memory"}
+    done = stage.done(*THREE, "--yes")
+    told = [row for row in done.stderr.splitlines() if row.startswith("ngram, k")]
+    ends = [row for row in told if "decode speed" in row or ": refused" in row]
+    assert [row.partition(":")[0] for row in ends] == ["ngram, k 2", "ngram, k 3", "ngram, k 4"]
+    assert "refused, decode speed +0.0 %: No verdict, as the candidate failed" in ends[1]
+    assert told.index(ends[0]) < [row.startswith("ngram, k 3") for row in told].index(True), "as it ends"
+
+
+def test_reports_of_several_candidates_are_kept_apart(stage: Stage):
+    rows = stage.done(*THREE, "--yes").stdout.splitlines()
+    reports = [number for number, row in enumerate(rows) if row.startswith("Report: ")]
+    assert len(reports) == 3 and [rows[number + 1] for number in reports] == [""] * 3
+    assert rows[reports[-1] + 2].startswith("ngram, k 2: ")
+
+
+def test_one_candidate_has_no_line_beside_its_report(stage: Stage):
+    done = stage.done(*NGRAM, "--yes")
+    assert "decode speed" not in done.stderr and done.stdout.splitlines()[-1].startswith("Report: ")
+
+
+@pytest.mark.parametrize(
+    ("gate", "code"), [((), 0), (("--fail-if", "slower"), 0), (("--fail-if", "not-faster"), 1)]
+)
+def test_no_verdict_is_no_failure_of_the_server(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch, gate: tuple[str, ...], code: int
+):
+    monkeypatch.setattr("breakeven.trial.store.judge", lambda *given: Verdict("refused", "No verdict: so."))
+    done = stage.done(*THREE, "--yes", "--json", *gate)
+    assert {one["verdict"] for one in json.loads(done.stdout)["candidates"]} == {"refused"}
+    assert done.return_value == code
 
 
 # At a terminal

@@ -192,3 +192,12 @@ def test_a_pipe_and_a_device_are_not_waited_for(tmp_path: Path):
     for path in (tmp_path / "pipe", Path("/dev/zero")):
         with pytest.raises(UsageError, match="is no calibration"):
             load_calibration(path)
+
+
+def test_a_doubt_of_several_points_is_one_that_names_them():
+    lags = [replace(point, reasons=(f"lagged {n}.5 ms",)) for n, point in enumerate(POINTS)]
+    said = replace(CALIBRATION, points=tuple(lags), notes=()).warnings()
+    of = ", ".join(str(point.concurrency) for point in POINTS)
+    assert [one for one in said if "lagged" in one] == [
+        f"at concurrency {of}, by the figures of the first: lagged 0.5 ms"
+    ]

@@ -170,7 +170,7 @@ async def test_a_command_that_is_not_there(tmp_path: Path):
     with pytest.raises(ServerError, match="no-such-engine cannot be started"):
         await server.restart()
     assert (await server.state()).condition == "stopped"
-    with pytest.raises(UsageError, match="command line"):
+    with pytest.raises(UsageError, match="command line: type it behind --, such as  -- vllm serve"):
         ProcessServer((), tmp_path / "log")
 
 

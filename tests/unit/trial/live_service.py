@@ -12,7 +12,10 @@ from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any
 
+import pytest
+
 from breakeven.client.endpoint import Endpoint
+from breakeven.client.load import LoadReport, run_load
 from breakeven.client.timeouts import Timeouts
 from breakeven.engines.speculation import SpeculationConfig
 from breakeven.engines.vllm import Vllm
@@ -22,9 +25,10 @@ from breakeven.servers.progress import Progress
 from breakeven.servers.undo_journal import journals_folder
 from breakeven.servers.undo_record import read_record
 from breakeven.trace.records import RequestTrace
+from breakeven.trial import live_side
 from breakeven.trial.live import LivePlan, Service, Watch
 from breakeven.trial.plan import TrialPlan
-from breakeven.workload.prompts import Prompt, Sampling, Workload
+from breakeven.workload.prompts import Prompt, Request, Sampling, Workload
 from tests.unit.servers import fake_service
 
 N_TOKENS = 13
@@ -45,6 +49,30 @@ BASELINE_LOG = (*STARTS, "Asynchronous scheduling is enabled.")
 CANDIDATE_LOG = (*STARTS, "Async scheduling not supported")
 
 Answering = Callable[[dict[str, Any]], Script]
+
+
+def lag(ms: float) -> str:
+    """What a self-check says that found so much of it."""
+    return (
+        f"the client fell behind: its event loop lagged {ms:.1f} ms (p99) where a token takes 3.0 ms: free "
+        "the machine, run the client elsewhere, or lower --concurrency"
+    )
+
+
+def falls_behind(patch: pytest.MonkeyPatch, *behind: int, only: range = range(1000)) -> None:
+    """Has the client fall behind in these repeats, of the loads `only` (counted from 0, warm-ups too)."""
+    n = 0
+
+    async def lagging(requests: Sequence[Request], *given: Any) -> LoadReport:
+        nonlocal n
+        report, number = await run_load(requests, *given), requests[0].repeat
+        n += 1
+        if number not in behind or n - 1 not in only:
+            return report
+        check = replace(report.self_check, ok=False, reasons=(lag(10 + number),))
+        return replace(report, self_check=check)
+
+    patch.setattr(live_side, "run_load", lagging)
 
 
 class Supervised(fake_service.Service):

@@ -47,6 +47,7 @@ from tests.unit.trial.live_service import (
     SUFFIX,
     TRIAL,
     Site,
+    falls_behind,
     site,
 )
 from tests.unit.trial.test_conductor import ask_other
@@ -567,6 +568,52 @@ async def test_a_second_candidate_has_the_baseline_copied(here: Site, tmp_path: 
     assert len(load_run(tmp_path / "two" / "baseline")) == 8
     assert len(load_run(first / "baseline")) == 8
     assert here.is_back and here.closed == ["put back", "put back"]
+
+
+@pytest.mark.parametrize("order", ["AB", "ABA", "ABBA"])
+async def test_a_baseline_of_which_all_is_left_out_restarts_nothing(
+    here: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, order: Order
+):
+    falls_behind(monkeypatch, 0, 1)
+    with pytest.raises(UsageError, match=r"left out \(.*client fell behind.*Nothing was restarted"):
+        await trial(here, tmp_path, replace(PLAN, order=order))
+    assert here.is_back and here.closed == [] and not here.prompts(is_changed=True)
+    assert load_run(tmp_path / "baseline").meta.status == "void"
+
+
+async def test_a_second_candidate_is_not_tried_either(
+    here: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    falls_behind(monkeypatch, 0)
+    run = await measure_baseline(here.service, PLAN, tmp_path / "one", here.told)
+    with pytest.raises(UsageError, match="the one repeat of the baseline is left out"):
+        await try_candidate(here.service, PLAN, NGRAM, tmp_path / "two", here.told, run.path)
+    assert here.closed == []
+
+
+async def test_what_is_left_of_the_baseline_is_enough(
+    here: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    falls_behind(monkeypatch, 1)
+    plan = replace(PLAN, trial=replace(TRIAL, repeats=4))
+    result = await trial(here, tmp_path, plan)
+    assert result.comparison.repeats == 3 and result.verdict.outcome != "refused"
+    (note,) = [said for said in result.confounders if "fell behind" in said]
+    assert note.startswith("1 repeat left out of the comparison (1 for the baseline, 1 for the candidate)")
+
+
+async def test_a_candidate_in_whose_time_the_client_fell_behind_has_one_note_of_it(
+    here: Site, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """Its two repeats follow the baseline's warm-up and repeat, and its own warm-up."""
+    falls_behind(monkeypatch, 0, 1, only=range(3, 5))
+    result = await trial(here, tmp_path)
+    assert result.verdict.outcome == "refused" and result.comparison.speedup is None
+    told = [result.verdict.reason, *result.confounders, *result.comparison.warnings]
+    assert " ".join(told).count("fell behind") == 1
+    assert "2 repeats left out of the comparison (2 for the candidate)" in result.confounders
+    why = "all 2 repeats that both sides answered were left out of the comparison"
+    assert result.comparison.lossless.reason == why
 
 
 async def test_a_folder_is_not_used_twice(here: Site, tmp_path: Path):

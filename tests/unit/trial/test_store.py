@@ -10,6 +10,7 @@ from breakeven.acceptance.meter import FOREIGN
 from breakeven.errors import RunFormatError, UsageError
 from breakeven.trace.disk import META
 from breakeven.trace.meta import dump_meta
+from breakeven.trial.left_out import nothing_kept
 from breakeven.trial.result import TrialResult
 from breakeven.trial.store import (
     FILE,
@@ -19,6 +20,7 @@ from breakeven.trial.store import (
     compare_runs,
     is_trial,
     load_record,
+    load_trial,
     save_trial,
 )
 from tests.unit.report import builders
@@ -142,3 +144,32 @@ def test_a_warning_of_both_sides_is_told_once_and_one_of_one_side_names_it(tmp_p
     sides = {name: counting(tmp_path / name, warnings=("both", name)) for name in ("baseline", "candidate")}
     told = compare_runs(*sides.values(), 0.02, 0.95).confounders
     assert told[:3] == ("both", "baseline: baseline", "candidate: candidate")
+
+
+def left_out_trial(folder: Path, left_out: dict[int, tuple[str, ...]]) -> TrialResult:
+    """Both sides answered two repeats; their self-checks passed in what is kept."""
+    for name in ("baseline", "candidate"):
+        builders.run_on_disk(folder / name, BASELINE, {"ok": True, "reasons": ()})
+    save_trial(folder, dataclasses.replace(RECORD, left_out=left_out, finished=True))
+    return load_trial(folder)
+
+
+def test_what_was_answered_and_left_out_is_said_so(tmp_path: Path):
+    why = "all 2 repeats that both sides answered were left out of the comparison"
+    made = left_out_trial(tmp_path, {0: ("it lagged 9 ms",), 1: ("it lagged 8 ms",)})
+    assert made.comparison.lossless.reason == why and made.verdict.reason == f"No verdict: {why}."
+    assert [said for said in made.confounders if "lagged" in said] == [
+        "2 repeats left out of the comparison: the first of them, number 1, because it lagged 9 ms"
+    ]
+
+
+def test_what_is_kept_is_compared(tmp_path: Path):
+    made = left_out_trial(tmp_path, {0: ("it lagged 9 ms",)})
+    assert made.comparison.lossless.compared == 8 and "left out" not in made.verdict.reason
+
+
+def test_nothing_is_left_out_where_nothing_was_answered(tmp_path: Path):
+    assert nothing_kept([[], BASELINE], {0: ("x",)}) is None
+    assert nothing_kept([BASELINE, BASELINE], {}) is None
+    once = [trace for trace in BASELINE if trace.repeat == 1]
+    assert (nothing_kept([BASELINE, once], {1: ("x",)}) or "").startswith("the one repeat")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from breakeven.client.reasons import gathered
 from breakeven.diagnose.causes.cause import Cause
 from breakeven.diagnose.causes.counting import counters_reset, few_drafts, sources_disagree
 from breakeven.diagnose.causes.sides import answered, sentence
@@ -21,17 +22,14 @@ ENOUGH_TOKENS = 8192
 
 def client_limited(evidence: Evidence) -> Finding | None:
     """The run's own self-check failed: its times are the client's, or of another load than was asked for."""
-    failed = [
-        f"{name}: {'; '.join(seen.client_reasons)}"
-        for name, seen, _ in answered(evidence)
-        if seen.client_reasons
-    ]
+    failed = gathered((name, seen.client_reasons) for name, seen, _ in answered(evidence))
     if not failed:
         return None
+    told = [reason.told(" and ".join(reason.places)) for reason in failed]
     return Finding(
         "client_limited",
         "The client failed its self-check",
-        f"{sentence('. '.join(failed))}. Times of such a run are not the server's",
+        f"{sentence('. '.join(told))}. Times of such a run are not the server's",
         "high",
         "breakeven measure --url <url> --prompts <prompts> --concurrency 1",
         "See whether the self-check passes; until it does, nothing is concluded from these speeds.",
