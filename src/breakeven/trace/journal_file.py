@@ -29,10 +29,15 @@ class JournalScan:
 
 
 def lines(path: Path) -> Iterator[tuple[int, int, dict[str, Any]]]:
-    """(start, end, row) of every whole line. Raises RunFormatError if any but the last is damaged."""
+    """(start, end, row) of every whole line. Raises RunFormatError if any but the last is damaged.
+
+    A line without an end is torn, or being written now: then what is read next would be its rest.
+    """
     start, damaged = 0, 0
     with path.open("rb") as file:
         for number, line in enumerate(file, 1):
+            if not line.endswith(b"\n"):
+                return
             if damaged:
                 raise RunFormatError(f"{path}, line {damaged} is damaged: remove that line, or measure again")
             row = _row(line)
@@ -44,8 +49,6 @@ def lines(path: Path) -> Iterator[tuple[int, int, dict[str, Any]]]:
 
 
 def _row(line: bytes) -> dict[str, Any] | None:
-    if not line.endswith(b"\n"):
-        return None
     try:
         row = orjson.loads(line)
     except orjson.JSONDecodeError:

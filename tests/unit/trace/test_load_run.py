@@ -1,5 +1,6 @@
 """load_run: every folder that is no run, and every run that is not whole."""
 
+import io
 import json
 import tracemalloc
 from dataclasses import replace
@@ -13,6 +14,7 @@ from breakeven.acceptance.load import Load
 from breakeven.errors import RunFormatError
 from breakeven.trace.disk import JOURNAL, META, REQUESTS
 from breakeven.trace.journal import RunWriter
+from breakeven.trace.journal_file import lines
 from breakeven.trace.meta import dump_meta, load_meta
 from breakeven.trace.rows import dump_json, to_row
 from breakeven.trace.run import load_run
@@ -87,6 +89,21 @@ def test_no_requests_and_no_prompts(finished):
     (finished / "prompts.jsonl").unlink()
     with pytest.raises(RunFormatError, match=r"lacks prompts\.jsonl"):
         load_run(finished).prompts()
+
+
+class Growing(io.BytesIO):
+    """A file whose end is reached before its last line is written whole."""
+
+    def __iter__(self):
+        return iter([*self.getvalue().splitlines(keepends=True), b'{"id": "p', b'9#0"}\n', b"{}\n"])
+
+
+def test_a_journal_that_is_being_written_is_read_up_to_its_last_whole_line(tmp_path, monkeypatch):
+    RunWriter.create(tmp_path / "run", meta(), PROMPTS).append(trace(1))
+    journal = tmp_path / "run" / JOURNAL
+    written = journal.read_bytes()
+    monkeypatch.setattr(type(journal), "open", lambda self, mode: Growing(written))
+    assert [end for _, end, _ in lines(journal)] == [len(written)]
 
 
 def test_a_damaged_line_in_the_middle_of_a_journal_is_named(tmp_path):
