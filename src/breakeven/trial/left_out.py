@@ -27,6 +27,8 @@ def kept(traces: Iterable[RequestTrace], left_out: LeftOut) -> list[RequestTrace
 
 def nothing_kept(sides: Iterable[Iterable[RequestTrace]], left_out: LeftOut) -> str | None:
     """Where both sides answered, and all of that is left out: so much in words. `sides` are whole."""
+    if not left_out:
+        return None
     answered = ({(one.prompt_id, one.repeat) for one in side if one.error is None} for side in sides)
     repeats = {repeat for _, repeat in set.intersection(*answered)}
     if not repeats or not repeats <= left_out.keys():
