@@ -124,8 +124,9 @@ def _simulated(path: Path, values: Mapping[str, Any]) -> Simulation:
             source, terms, first_token=values["first_token"], jobs=values["jobs"], phase=shown
         )
     unsaid = engine_unknown(opened.engine, values)
-    made = replace(made, warnings=(*unsaid, *chosen.warnings, *_meaning(source), *made.warnings))
-    return replace(made, next_commands=next_commands(made, _calibration(values, chosen, made.engine)))
+    warnings = (*unsaid, *chosen.warnings, *_meaning(source), *made.warnings)
+    commands = next_commands(made, _calibration(values, chosen, made.engine))
+    return replace(made, warnings=warnings, next_commands=commands)
 
 
 def _calibration(values: Mapping[str, Any], chosen: ChosenCost, engine: str) -> str | None:
