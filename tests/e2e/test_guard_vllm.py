@@ -20,6 +20,7 @@ from pathlib import Path
 import pytest
 
 from breakeven.guard.config import MODE
+from breakeven.guard.settings import GuardSettings
 from tests.e2e.guarded_vllm import (
     FREE,
     GUARD,
@@ -61,6 +62,23 @@ class Failing(GuardedNgram):
         if self.decisions >= 40:
             raise RuntimeError("planted")
         return self.decide(*given)
+'''
+TIMED = '''
+"""When each step ended, and what it gave and drafted, to STEPS: of one request at a time."""
+
+import os
+import time
+from pathlib import Path
+
+from breakeven.guard.vllm import GuardedNgram
+
+
+class Timed(GuardedNgram):
+    def propose(self, sampled, *given, **named):
+        drafts = super().propose(sampled, *given, **named)
+        with Path(os.environ["STEPS"]).open("a") as file:
+            file.write(f"{time.monotonic()} {len(sampled[0])} {len(drafts[0])}\\n")
+        return drafts
 '''
 SLOW = '''
 """A server whose steps with drafts can be made slower from outside."""
@@ -222,18 +240,64 @@ def drafted_share(steps: Sequence[tuple[int, ...]]) -> float:
     return sum(drafted > 0 for _, drafted in steps) / len(steps)
 
 
-SIDES = {"plain": None, "waits": None, "stock": STOCK, "guard": GUARD, "off": GUARD}
-"""`waits` is plain decoding without asynchronous scheduling, which vLLM gives up for any such drafter; `off`
-is the guard that never drafts."""
-REPEATS = 5
-KEPT = 0.95
-"""The least speedup of a prompt: 0.98, and what one reply can be measured to here."""
-ONE_CORE = {"VLLM_CPU_OMP_THREADS_BIND": "0"}
-"""For the worker's threads; the engine, which waits busily for them, has the other one."""
-BUSY_S = 1.2
-"""After a step, an idle worker and its engine wait busily for a second, and take the cores of the server
-whose turn it is."""
-FEED_FORWARD = {"dense": 4096, "moe": 256}
+@pytest.mark.quiet
+def test_no_reply_loses_more_than_epsilon(tmp_path: Path) -> None:
+    """Step by step: each reply's time against as many of its own plain steps, so that a machine that is now
+    faster, now slower, does not count."""
+    (tmp_path / "planted.py").write_text(TIMED)
+    model = write_small_qwen(tmp_path / "model", moe=True, ff=FEED_FORWARD["moe"], free=FREE)
+    prompts = mixed_prompts(8, 240)
+    steps = tmp_path / "steps"
+    with serving(
+        PYTHON,
+        model,
+        {**GUARD, "model": "planted.Timed"},
+        tmp_path / "vllm.log",
+        folders=(tmp_path,),
+        variables=ONE_CORE | {"STEPS": str(steps)},
+        more=IN_PROCESS,
+    ) as one:
+        for _ in range(3):
+            one.replies(prompts, 1)
+    told = (line.split() for line in steps.read_text().splitlines())
+    lines = iter([(float(end), int(given), int(drafted)) for end, given, drafted in told])
+    lost = [[lost_share(lines, prompt.tokens) for prompt in prompts] for _ in range(3)]
+    print("\nlost of plain decoding's time, by prompt; below 0: gained")
+    for row in lost:
+        print(" ".join(f"{share:+7.1%}" for share in row))
+    by_prompt = [statistics.fmean(shares) for shares in zip(*lost, strict=True)]
+    print(" ".join(f"{share:+7.1%}" for share in by_prompt), "| means")
+    assert max(by_prompt) <= GuardSettings().epsilon + 0.005
+    assert max(map(max, lost)) <= GuardSettings().epsilon + 0.02
+    assert min(by_prompt) < -0.1
+
+
+def lost_share(lines: Iterator[tuple[float, int, int]], tokens: int) -> float:
+    """Of one reply, taken off `lines`. Its first token is the prefill's."""
+    begin, emitted, drafted = next(lines)
+    last, plain = begin, []
+    while emitted < tokens:
+        end, given, drafts = next(lines)
+        if not drafted:
+            plain.append(end - last)
+        last, emitted, drafted = end, emitted + given, drafts
+    return (last - begin) / ((tokens - 1) * statistics.fmean(plain)) - 1
+
+
+SIDES = {"plain": None, "stock": STOCK, "guard": GUARD, "off": GUARD}
+"""`off` is the guard that never drafts: what it costs vLLM to have a drafter at all."""
+REPEATS = 4
+KEPT = 0.93
+"""The guard's least speedup over `off` on a prompt: replies of one server differ by 5 % on such a machine.
+What a reply can lose is measured by its steps."""
+IN_PROCESS = ("--distributed-executor-backend", "vllm.v1.executor.uniproc_executor.UniProcExecutor")
+"""The worker within the engine, as vLLM has it on one GPU. On a CPU it is a process of its own unless asked
+for by name: a drafter then takes one more call between the two in each step, and an idle worker waits busily
+for a second on the cores of the server whose turn it is."""
+ONE_CORE = {"OMP_NUM_THREADS": "1", "NUMBA_NUM_THREADS": "1"}
+"""For the worker; the server's other process has the rest. vLLM's own n-gram drafter is parallel numba, which
+shares its threads with torch: with numba's default its server decodes on two cores, and the others on one."""
+FEED_FORWARD = {"dense": 4096, "moe": 1024}
 
 
 @pytest.mark.quiet
@@ -242,7 +306,7 @@ def test_beside_plain_and_stock(kind: str, tmp_path: Path) -> None:
     """Servers of which one works at a time: each prompt goes to all, in an order that turns."""
     assert not lacks(PYTHON)
     model = write_small_qwen(tmp_path / "model", moe=kind == "moe", ff=FEED_FORWARD[kind], free=FREE)
-    prompts = mixed_prompts(8, 160)
+    prompts = mixed_prompts(8, 240)
     with ExitStack() as stack:
         servers = {
             name: stack.enter_context(
@@ -251,7 +315,7 @@ def test_beside_plain_and_stock(kind: str, tmp_path: Path) -> None:
                     model,
                     speculative,
                     tmp_path / f"{name}.log",
-                    more=("--max-num-seqs", "8", *(("--no-async-scheduling",) if name == "waits" else ())),
+                    more=("--max-num-seqs", "8", *IN_PROCESS),
                     variables=ONE_CORE | ({MODE: "off"} if name == "off" else {}),
                 )
             )
@@ -259,9 +323,7 @@ def test_beside_plain_and_stock(kind: str, tmp_path: Path) -> None:
         }
         for one in servers.values():
             one.replies(prompts[:2], 1)
-        tables = {1: timed(servers, prompts, 1)}
-        del servers["waits"], servers["off"]
-        tables |= {concurrency: timed(servers, prompts, concurrency) for concurrency in (4, 8)}
+        tables = {concurrency: timed(servers, prompts, concurrency) for concurrency in (1, 4, 8)}
         print(servers["guard"].guard())
     for concurrency, table in tables.items():
         print(f"\n{kind}, concurrency {concurrency}: speedups over plain, by prompt, and their mean")
@@ -269,10 +331,9 @@ def test_beside_plain_and_stock(kind: str, tmp_path: Path) -> None:
             cells = " ".join(f"{one:6.3f}" for one in speedups)
             print(f"{name:6} {cells} | {mean(speedups):6.3f}")
     guard, stock, off = (tables[1][name] for name in ("guard", "stock", "off"))
-    for one in (tables[1]["plain"], off):
-        assert min(ours / idle for ours, idle in zip(guard, one, strict=True)) >= KEPT
+    assert min(ours / idle for ours, idle in zip(guard, off, strict=True)) >= KEPT
     if kind == "moe":
-        assert mean(guard) >= mean(stock) - 0.02
+        assert mean(guard) >= mean(stock)
 
 
 def timed(servers: dict[str, Served], prompts: list[Prompt], concurrency: int) -> dict[str, list[float]]:
@@ -287,7 +348,6 @@ def timed(servers: dict[str, Served], prompts: list[Prompt], concurrency: int) -
         for i, group in enumerate(groups):
             turn, said = (repeat + i) % len(names), set()
             for name in names[turn:] + names[:turn]:
-                time.sleep(BUSY_S)
                 begin = time.perf_counter()
                 said.add(tuple(servers[name].replies(group, concurrency)))
                 times[name][i].append(time.perf_counter() - begin)
