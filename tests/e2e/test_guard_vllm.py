@@ -240,50 +240,6 @@ def drafted_share(steps: Sequence[tuple[int, ...]]) -> float:
     return sum(drafted > 0 for _, drafted in steps) / len(steps)
 
 
-@pytest.mark.quiet
-def test_no_reply_loses_more_than_epsilon(tmp_path: Path) -> None:
-    """Step by step: each reply's time against as many of its own plain steps, so that a machine that is now
-    faster, now slower, does not count."""
-    (tmp_path / "planted.py").write_text(TIMED)
-    model = write_small_qwen(tmp_path / "model", moe=True, ff=FEED_FORWARD["moe"], free=FREE)
-    prompts = mixed_prompts(8, 240)
-    steps = tmp_path / "steps"
-    with serving(
-        PYTHON,
-        model,
-        {**GUARD, "model": "planted.Timed"},
-        tmp_path / "vllm.log",
-        folders=(tmp_path,),
-        variables=ONE_CORE | {"STEPS": str(steps)},
-        more=IN_PROCESS,
-    ) as one:
-        for _ in range(3):
-            one.replies(prompts, 1)
-    told = (line.split() for line in steps.read_text().splitlines())
-    lines = iter([(float(end), int(given), int(drafted)) for end, given, drafted in told])
-    lost = [[lost_share(lines, prompt.tokens) for prompt in prompts] for _ in range(3)]
-    print("\nlost of plain decoding's time, by prompt; below 0: gained")
-    for row in lost:
-        print(" ".join(f"{share:+7.1%}" for share in row))
-    by_prompt = [statistics.fmean(shares) for shares in zip(*lost, strict=True)]
-    print(" ".join(f"{share:+7.1%}" for share in by_prompt), "| means")
-    assert max(by_prompt) <= GuardSettings().epsilon + 0.005
-    assert max(map(max, lost)) <= GuardSettings().epsilon + 0.02
-    assert min(by_prompt) < -0.1
-
-
-def lost_share(lines: Iterator[tuple[float, int, int]], tokens: int) -> float:
-    """Of one reply, taken off `lines`. Its first token is the prefill's."""
-    begin, emitted, drafted = next(lines)
-    last, plain = begin, []
-    while emitted < tokens:
-        end, given, drafts = next(lines)
-        if not drafted:
-            plain.append(end - last)
-        last, emitted, drafted = end, emitted + given, drafts
-    return (last - begin) / ((tokens - 1) * statistics.fmean(plain)) - 1
-
-
 SIDES = {"plain": None, "stock": STOCK, "guard": GUARD, "off": GUARD}
 """`off` is the guard that never drafts: what it costs vLLM to have a drafter at all."""
 REPEATS = 4
@@ -362,3 +318,47 @@ def timed(servers: dict[str, Served], prompts: list[Prompt], concurrency: int) -
 def mean(speedups: Sequence[float]) -> float:
     """Geometric."""
     return exp(statistics.fmean(map(log, speedups)))
+
+
+@pytest.mark.quiet
+def test_no_reply_loses_more_than_epsilon(tmp_path: Path) -> None:
+    """Step by step: each reply's time against as many of its own plain steps, so that a machine that is now
+    faster, now slower, does not count."""
+    (tmp_path / "planted.py").write_text(TIMED)
+    model = write_small_qwen(tmp_path / "model", moe=True, ff=FEED_FORWARD["moe"], free=FREE)
+    prompts = mixed_prompts(8, 240)
+    steps = tmp_path / "steps"
+    with serving(
+        PYTHON,
+        model,
+        {**GUARD, "model": "planted.Timed"},
+        tmp_path / "vllm.log",
+        folders=(tmp_path,),
+        variables=ONE_CORE | {"STEPS": str(steps)},
+        more=IN_PROCESS,
+    ) as one:
+        for _ in range(3):
+            one.replies(prompts, 1)
+    told = (line.split() for line in steps.read_text().splitlines())
+    lines = iter([(float(end), int(given), int(drafted)) for end, given, drafted in told])
+    lost = [[lost_share(lines, prompt.tokens) for prompt in prompts] for _ in range(3)]
+    print("\nlost of plain decoding's time, by prompt; below 0: gained")
+    for row in lost:
+        print(" ".join(f"{share:+7.1%}" for share in row))
+    by_prompt = [statistics.fmean(shares) for shares in zip(*lost, strict=True)]
+    print(" ".join(f"{share:+7.1%}" for share in by_prompt), "| means")
+    assert max(by_prompt) <= GuardSettings().epsilon + 0.005
+    assert max(map(max, lost)) <= GuardSettings().epsilon + 0.02
+    assert min(by_prompt) < -0.1
+
+
+def lost_share(lines: Iterator[tuple[float, int, int]], tokens: int) -> float:
+    """Of one reply, taken off `lines`. Its first token is the prefill's."""
+    begin, emitted, drafted = next(lines)
+    last, plain = begin, []
+    while emitted < tokens:
+        end, given, drafts = next(lines)
+        if not drafted:
+            plain.append(end - last)
+        last, emitted, drafted = end, emitted + given, drafts
+    return (last - begin) / ((tokens - 1) * statistics.fmean(plain)) - 1
