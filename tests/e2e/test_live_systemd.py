@@ -16,7 +16,7 @@ from breakeven.trial.store import load_trial
 from tests.e2e.command import Command, answered, soon
 from tests.e2e.llama_server import PROGRAM
 from tests.e2e.systemd_namespace import NamespaceHost, running_systemd, why_not
-from tests.e2e.test_live_trial import NGRAM, free_port, write_copies
+from tests.e2e.test_live_trial import NGRAM, WORDS, free_port, write_copies
 
 pytestmark = pytest.mark.skipif(why_not() is not None, reason=f"no systemd can be started: {why_not()}")
 
@@ -54,7 +54,7 @@ class Machine:
         return Command(*words, within=self.host.enter, env=ENVIRONMENT, is_steady=True)
 
     def trial(self, out: str, *options: object) -> Command:
-        asked = ("--prompts", "/run/prompts.jsonl", "--max-tokens", 24, "--start-limit", 60)
+        asked = ("--prompts", "/run/prompts.jsonl", *WORDS, "--start-limit", 60)
         return self.breakeven("trial", "--server", TARGET, "--yes", *asked, *options, "--out", out, "--json")
 
     def folder(self, path: str) -> Path:
@@ -74,10 +74,10 @@ class Machine:
 
 
 @pytest.fixture(scope="module")
-def machine(tiny_model: Path) -> Iterator[Machine]:
+def machine(unhurried_model: Path) -> Iterator[Machine]:
     port = free_port()
     files = {
-        "/run/server/tiny.gguf": tiny_model.read_bytes(),
+        "/run/server/tiny.gguf": unhurried_model.read_bytes(),
         "/etc/systemd/system/engine.service": UNIT.format(port=port),
     }
     with running_systemd(files) as host:

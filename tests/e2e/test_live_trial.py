@@ -40,6 +40,10 @@ def is_free(port: int) -> bool:
     return True
 
 
+WORDS = ("--max-tokens", 24, "--extra", 'grammar="root ::= [a-z ]{64}"')
+"""Replies of as many tokens as are asked for, each with a chunk of its own."""
+
+
 def write_copies(path: Path) -> Path:
     """Prompts whose answers repeat what is in them, so that a lookup finds drafts."""
     lines = ["def area(width, height): return width * height", "the quick brown fox jumps over the lazy dog"]
@@ -56,7 +60,7 @@ class Process:
         self.port = free_port()
         self.words = (llama_server(folder), "--model", model, "--port", self.port, "-t", 1)
         self.env = {"XDG_STATE_HOME": str(folder / "state")}
-        prompts = ("--prompts", write_copies(folder / "prompts.jsonl"), "--max-tokens", 24)
+        prompts = ("--prompts", write_copies(folder / "prompts.jsonl"), *WORDS)
         self.options = ("--server", "process:", "--yes", *prompts, "--out", folder / "trial")
 
     def trial(self, *options: object) -> Done:
@@ -70,8 +74,8 @@ class Process:
 
 
 @pytest.fixture
-def tiny(tmp_path: Path, tiny_model: Path) -> Process:
-    return Process(tmp_path, tiny_model)
+def tiny(tmp_path: Path, unhurried_model: Path) -> Process:
+    return Process(tmp_path, unhurried_model)
 
 
 def test_baseline_candidate_and_baseline_again_on_llama_cpp(tiny: Process, tmp_path: Path):
