@@ -10,6 +10,7 @@ from breakeven.compare.outcome import disagreement, outcome
 from breakeven.compare.projection import project
 from breakeven.compare.records import Comparison, SideQuality, Verdict
 from breakeven.interval import Interval
+from breakeven.latency import HIDDEN, ONE_READ
 from breakeven.units import change, count, share
 
 MAX_ERROR_SHARE = 0.05
@@ -21,6 +22,12 @@ MOST_SUGGESTED = 200
 
 NEAR = 0.5
 """Of the floor, on the log scale: so near to it the estimate keeps the verdict open, not the spread."""
+
+WHOLE = (
+    "a reply that arrives whole was held back by a proxy (ask the server itself), or was over before this "
+    "machine read any of it (ask for more tokens)"
+)
+NO_THINKING = "--extra 'chat_template_kwargs={\"enable_thinking\": false}'"
 
 SelfCheck = tuple[str, bool, tuple[str, ...]]
 """A side's name, whether its self-check passed, and the reasons if not."""
@@ -100,7 +107,8 @@ def _unpaired(comparison: Comparison) -> Verdict | None:
     if comparison.speedup is not None:
         return None
     shown = "; ".join(
-        f"{name} {count(side.requests, 'request')}, {side.errors} failed, {side.without_tpot} without a TPOT"
+        f"{name} {count(side.requests, 'request')}, {side.errors} failed, {side.without_tpot} without a "
+        f"TPOT{_untimed(side)}"
         for name, side in (("baseline", comparison.baseline), ("candidate", comparison.candidate))
     )
     if all(
@@ -108,9 +116,21 @@ def _unpaired(comparison: Comparison) -> Verdict | None:
         for side in (comparison.baseline, comparison.candidate)
     ):
         shown += "; those that have one answer other prompts or repeats on either side"
-    too_short = comparison.baseline.without_tpot or comparison.candidate.without_tpot
-    command = _more_tokens(comparison) if too_short else "breakeven trial …"
-    return _refused(f"no request has a speed on both sides ({shown})", command)
+    reasons = {*comparison.baseline.untimed, *comparison.candidate.untimed}
+    whole = f"; {WHOLE}" if ONE_READ in reasons else ""
+    if HIDDEN in reasons:
+        command = f"breakeven trial … {NO_THINKING}"
+    elif reasons:
+        command = _more_tokens(comparison)
+    else:
+        command = "breakeven trial …"
+    return _refused(f"no request has a speed on both sides ({shown}){whole}", command)
+
+
+def _untimed(side: SideQuality) -> str:
+    """` (all tokens came in one read)`, with how many of each where there are several."""
+    reasons = [reason if len(side.untimed) == 1 else f"{n}: {reason}" for reason, n in side.untimed.items()]
+    return f" ({', '.join(reasons)})" if reasons else ""
 
 
 def _judge(comparison: Comparison, speedup: Interval) -> Verdict:

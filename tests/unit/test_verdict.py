@@ -5,6 +5,7 @@ import pytest
 from breakeven.compare.comparison import compare_traces
 from breakeven.compare.records import Comparison, SideQuality
 from breakeven.interval import Interval
+from breakeven.trace.records import RequestTrace
 from breakeven.verdict import judge
 from tests.cases.builders import reply, run
 
@@ -19,7 +20,7 @@ def with_sides(baseline: SideQuality, candidate: SideQuality) -> Comparison:
 
 
 def side(requests: int = 100, errors: int = 0, truncated: int = 0, degenerate: int = 0) -> SideQuality:
-    return SideQuality(requests, errors, truncated, degenerate, 0, max_tokens=512)
+    return SideQuality(requests, errors, truncated, degenerate, {}, max_tokens=512)
 
 
 @pytest.mark.parametrize(
@@ -114,8 +115,37 @@ def test_a_void_self_check_refuses():
 def test_nothing_paired_refuses_with_the_counts():
     found = judged(run(50, prompts=2, tokens=1, max_tokens=1), run(50, prompts=2, tokens=1, max_tokens=1))
     assert found.outcome == "refused"
-    assert "6 requests, 0 failed, 6 without a TPOT" in found.reason
+    assert "6 requests, 0 failed, 6 without a TPOT (one token has none after it)" in found.reason
     assert found.next_command == "breakeven trial … --max-tokens 64"
+
+
+def at_once(trace: RequestTrace) -> RequestTrace:
+    """The same, all of which arrived together."""
+    last = trace.events[-1]
+    events = tuple(one._replace(read_ns=last.read_ns, read_id=0) for one in trace.events)
+    return dataclasses.replace(trace, events=events)
+
+
+def test_replies_that_come_whole_are_told_from_short_ones():
+    whole = [at_once(trace) for trace in run(50, prompts=2)]
+    found = judged([*whole[:-1], reply("p1", 2, tokens=1)], whole)
+    assert (
+        "baseline 6 requests, 0 failed, 6 without a TPOT (5: all tokens came in one read, 1: " in found.reason
+    )
+    assert "candidate 6 requests, 0 failed, 6 without a TPOT (all tokens came in one read)" in found.reason
+    assert "held back by a proxy (ask the server itself)" in found.reason
+    assert found.next_command == "breakeven trial … --max-tokens 512"
+
+
+def test_reasoning_that_is_not_streamed_is_not_mended_by_more_tokens():
+    def hidden(trace: RequestTrace) -> RequestTrace:
+        usage = {"completion_tokens": 900, "completion_tokens_details": {"reasoning_tokens": 800}}
+        return dataclasses.replace(trace, usage=usage)
+
+    sides = [[hidden(trace) for trace in run(50, prompts=2)] for _ in range(2)]
+    found = judged(*sides)
+    assert "6 without a TPOT (hidden reasoning)" in found.reason and "proxy" not in found.reason
+    assert found.next_command is not None and "enable_thinking" in found.next_command
 
 
 def test_no_replies_refuse():

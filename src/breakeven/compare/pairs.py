@@ -25,8 +25,8 @@ class Reply:
 
     @property
     def tpot_s(self) -> float | None:
-        """The TPOT that counts: None also for a failed request or a TPOT of 0 (all tokens in one read)."""
-        return (self.latency.tpot_s or None) if self.trace.error is None else None
+        """None also for a failed request."""
+        return self.latency.tpot_s
 
 
 Replies = Mapping[Key, Reply]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
@@ -31,10 +32,14 @@ class SideQuality:
     """finish_reason is length and no content token came."""
     degenerate: int
     """Replies that end in a short loop: they inflate acceptance and say nothing of real text."""
-    without_tpot: int
-    """Replies without a TPOT: one token, hidden reasoning, no usage; they cannot be paired."""
+    untimed: Mapping[str, int]
+    """Replies without a TPOT, which cannot be paired, by the reason, the most frequent first."""
     max_tokens: int | None = None
     """The largest that was asked for; None if nothing was asked."""
+
+    @property
+    def without_tpot(self) -> int:
+        return sum(self.untimed.values())
 
 
 @dataclass(frozen=True, slots=True)

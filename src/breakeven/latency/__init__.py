@@ -1,5 +1,6 @@
 """RequestTrace → TTFT, TPOT and the rest: every definition, once."""
 
+from breakeven.latency.hidden import HIDDEN
 from breakeven.latency.records import (
     DEFINITIONS,
     P99_MIN_N,
@@ -9,11 +10,13 @@ from breakeven.latency.records import (
     RunSummary,
     TokenTotals,
 )
-from breakeven.latency.request import request_latency
+from breakeven.latency.request import ONE_READ, request_latency
 from breakeven.latency.summary import summarize
 
 __all__ = [
     "DEFINITIONS",
+    "HIDDEN",
+    "ONE_READ",
     "P99_MIN_N",
     "Distribution",
     "EnoughTokens",

@@ -52,6 +52,10 @@ class RequestLatency:
     warnings: tuple[str, ...] = ()
     absent: Mapping[str, str] = field(default_factory=dict)
 
+    def why_absent(self, name: str) -> str:
+        """The reason without its particulars: `hidden reasoning`. KeyError for a figure that is there."""
+        return self.absent[name].partition(":")[0]
+
 
 @dataclass(frozen=True, slots=True)
 class Distribution:

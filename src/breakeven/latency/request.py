@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from breakeven.latency.hidden import hidden_tokens, late_first_token
+from breakeven.latency.hidden import HIDDEN, hidden_tokens, late_first_token
 from breakeven.latency.records import RequestLatency
 from breakeven.latency.tokens import (
     NOTHING_CAME,
@@ -20,8 +20,10 @@ from breakeven.latency.tokens import (
 from breakeven.trace.records import Event, Kind, RequestTrace
 
 NS = 1e-9
+ONE_READ = "all tokens came in one read"
+JUST_ONE = "one token has none after it"
+NONE_LEFT = "no tokens are left after the first read"
 BACKWARDS = "the time stamps run backwards"
-HIDDEN = "hidden reasoning: no decode speed is claimed"
 NO_UPPER_COUNT = "chunks were counted as tokens: there may be any number more"
 
 
@@ -63,7 +65,13 @@ def request_latency(trace: RequestTrace) -> RequestLatency:
     times = _times(trace, events, fault)
     late = late_first_token(trace, times.ttft_s, decode.tpot_s)
     backwards = BACKWARDS if fault == BACKWARDS else None
-    warnings = (n.warning, parts.warning, HIDDEN if hidden else None, late, backwards)
+    warnings = (
+        n.warning,
+        parts.warning,
+        f"{HIDDEN}: no decode speed is claimed" if hidden else None,
+        late,
+        backwards,
+    )
     return RequestLatency(
         ttft_s=times.ttft_s,
         ttft_content_s=times.ttft_content_s,
@@ -119,12 +127,14 @@ def _decode(n: Total, events: tuple[Event, ...], first: FirstRead | None) -> _De
     """TPOT = (t_last − t_first) / (N − n_first), with the bounds that n_first leaves."""
     if first is None or n.tokens is None:
         return _Decode(reason=NOTHING_CAME)
+    if n.tokens == 1:
+        return _Decode(reason=JUST_ONE)
     if events[-1].read_id == events[0].read_id:
-        return _Decode(reason="all tokens came in one read: there is no time between them")
+        return _Decode(reason=f"{ONE_READ}: there is no time between them")
     tokens = n.tokens - first.tokens
     seconds = (events[-1].read_ns - events[0].read_ns) * NS
     if tokens <= 0:
-        return _Decode(reason="no tokens are left after the first read")
+        return _Decode(reason=NONE_LEFT)
     if seconds <= 0:
         return _Decode(reason="no time passed between the first read and the last")
     return _Decode(

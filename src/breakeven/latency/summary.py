@@ -123,7 +123,7 @@ def _add_times(sums: _Sums, latency: RequestLatency) -> None:
         if value is not None:
             sums.times[name].append(value)
         else:
-            sums.reasons.setdefault(name, Counter())[latency.absent[name].split(":")[0]] += 1
+            sums.reasons.setdefault(name, Counter())[latency.why_absent(name)] += 1
     if latency.decode_s is None or latency.decode_tokens is None:
         return
     sums.decode_s += latency.decode_s

@@ -94,7 +94,11 @@ def _lossless_absent(lossless: Lossless) -> dict[str, str]:
 
 
 def _quality(side: SideQuality) -> dict[str, Any]:
-    return {**asdict(side), "absent": {"max_tokens": "nothing was asked"} if side.max_tokens is None else {}}
+    return {
+        **asdict(side),
+        "without_tpot": side.without_tpot,
+        "absent": {"max_tokens": "nothing was asked"} if side.max_tokens is None else {},
+    }
 
 
 def _drift(drift: Drift) -> dict[str, Any]:

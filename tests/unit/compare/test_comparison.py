@@ -55,6 +55,7 @@ def test_sides_are_counted_and_bad_replies_left_out():
     found = compare_traces(baseline, candidate, temperature=0)
     side = found.candidate
     assert (side.requests, side.errors, side.without_tpot) == (20, 1, 1)
+    assert side.untimed == {"one token has none after it": 1}
     assert (side.truncated_in_reasoning, side.degenerate, side.max_tokens) == (1, 1, 256)
     assert {prompt.id: prompt.pairs for prompt in found.prompts if prompt.pairs < 2} == {"p0": 1, "p1": 1}
     text = " ".join(found.warnings)

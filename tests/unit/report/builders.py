@@ -131,7 +131,7 @@ def result(
         )  # fmt: skip
     overall = geometric_mean([prompt.speedup.estimate for prompt in prompts])
     by_prompt = {prompt.id: counters(prompt.id, 800) for prompt in prompts}
-    quality = SideQuality(len(baseline), 0, 0, 0, 0)
+    quality = SideQuality(len(baseline), 0, 0, 0, {})
     comparison = Comparison(
         speedup=Interval(overall, overall * 0.86, overall * 1.18),
         confidence=0.95,
@@ -140,7 +140,7 @@ def result(
         by_category={prompt.category: prompt.speedup for prompt in prompts},
         repeats=len(baseline) // max(len(prompts), 1),
         baseline=quality,
-        candidate=SideQuality(len(candidate), 0, 1, 2, 0),
+        candidate=SideQuality(len(candidate), 0, 1, 2, {}),
         lossless=Lossless(62, 64, Divergence(prompts[-1].id, 1, "character", 120)),
         drift=Drift(Interval(0.986, 0.981, 0.992), significant=True),
         warnings=("fewer than 10 prompts: the interval over prompts is rough",),

@@ -69,7 +69,7 @@ def test_replies_that_were_left_out_are_not_said_to_have_been_unanswered():
 
 def nothing_paired() -> TrialResult:
     """All was answered, and all of it is left out."""
-    made, none = result(), SideQuality(0, 0, 0, 0, 0)
+    made, none = result(), SideQuality(0, 0, 0, 0, {})
     comparison = replace(
         made.comparison,
         speedup=None,
