@@ -17,7 +17,7 @@ from typing import Any
 
 from tests.e2e.command import soon
 
-READY_S, STOPPED_S, LIFE_S = 300, 30, 1200
+READY_S, STOPPED_S, LIFE_S = 300, 30, 3600
 """It is ready in 25 to 55 s on two cores. LIFE_S ends a server whose test was killed."""
 OFFLINE = {"HF_HUB_OFFLINE": "1", "VLLM_NO_USAGE_STATS": "1", "VLLM_CPU_KVCACHE_SPACE": "1"}
 
