@@ -10,7 +10,7 @@ from breakeven.compare.outcome import disagreement, outcome
 from breakeven.compare.projection import project
 from breakeven.compare.records import Comparison, SideQuality, Verdict
 from breakeven.interval import Interval
-from breakeven.latency import HIDDEN, ONE_READ
+from breakeven.latency import HIDDEN_REASONING, ONE_READ
 from breakeven.units import change, count, share
 
 MAX_ERROR_SHARE = 0.05
@@ -106,19 +106,17 @@ def _degenerate(comparison: Comparison) -> Verdict | None:
 def _unpaired(comparison: Comparison) -> Verdict | None:
     if comparison.speedup is not None:
         return None
+    sides = {"baseline": comparison.baseline, "candidate": comparison.candidate}
     shown = "; ".join(
         f"{name} {count(side.requests, 'request')}, {side.errors} failed, {side.without_tpot} without a "
         f"TPOT{_untimed(side)}"
-        for name, side in (("baseline", comparison.baseline), ("candidate", comparison.candidate))
+        for name, side in sides.items()
     )
-    if all(
-        side.requests > side.errors + side.without_tpot
-        for side in (comparison.baseline, comparison.candidate)
-    ):
+    if all(side.requests > side.errors + side.without_tpot for side in sides.values()):
         shown += "; those that have one answer other prompts or repeats on either side"
-    reasons = {*comparison.baseline.untimed, *comparison.candidate.untimed}
+    reasons = {reason for side in sides.values() for reason in side.untimed}
     whole = f"; {WHOLE}" if ONE_READ in reasons else ""
-    if HIDDEN in reasons:
+    if HIDDEN_REASONING in reasons:
         command = f"breakeven trial … {NO_THINKING}"
     elif reasons:
         command = _more_tokens(comparison)

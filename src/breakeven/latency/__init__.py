@@ -1,6 +1,6 @@
 """RequestTrace → TTFT, TPOT and the rest: every definition, once."""
 
-from breakeven.latency.hidden import HIDDEN
+from breakeven.latency.hidden import HIDDEN_REASONING
 from breakeven.latency.records import (
     DEFINITIONS,
     P99_MIN_N,
@@ -15,7 +15,7 @@ from breakeven.latency.summary import summarize
 
 __all__ = [
     "DEFINITIONS",
-    "HIDDEN",
+    "HIDDEN_REASONING",
     "ONE_READ",
     "P99_MIN_N",
     "Distribution",

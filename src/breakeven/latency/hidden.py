@@ -9,7 +9,7 @@ from __future__ import annotations
 from breakeven.latency.tokens import Total, at_least, usage_reasoning
 from breakeven.trace.records import Event, Kind, RequestTrace
 
-HIDDEN = "hidden reasoning"
+HIDDEN_REASONING = "hidden reasoning"
 SLACK_TOKENS = 16
 """Tags, separators and end-of-sequence tokens leave no visible byte; a reply has a handful of them."""
 EMPTY_THOUGHT_TOKENS = 4
@@ -43,7 +43,7 @@ def _untimed(n_tokens: int, events: tuple[Event, ...]) -> str | None:
     missing = n_tokens - at_least(events)
     if not events or not _many(missing, n_tokens):
         return None
-    return f"{HIDDEN}: {missing} of {n_tokens} tokens came in no chunk"
+    return f"{HIDDEN_REASONING}: {missing} of {n_tokens} tokens came in no chunk"
 
 
 def _unseen_reasoning(trace: RequestTrace, n_tokens: int) -> str | None:
@@ -52,7 +52,7 @@ def _unseen_reasoning(trace: RequestTrace, n_tokens: int) -> str | None:
         return None
     if trace.reasoning or any(event.kind is Kind.REASONING for event in trace.events):
         return None
-    return f"{HIDDEN}: usage counts {stated} tokens of it and none were streamed"
+    return f"{HIDDEN_REASONING}: usage counts {stated} tokens of it and none were streamed"
 
 
 def _many(tokens: int, n_tokens: int) -> bool:
@@ -70,9 +70,9 @@ def _fewer_bytes_than_tokens(trace: RequestTrace, n_tokens: int) -> str | None:
     visible = reasoning + _bytes(trace.text) + _bytes(trace.tool_calls)
     stated = min(usage_reasoning(trace.usage) or 0, n_tokens)
     if n_tokens - silent > visible + SLACK_TOKENS:
-        return f"{HIDDEN}: {n_tokens} tokens against {visible} visible bytes"
+        return f"{HIDDEN_REASONING}: {n_tokens} tokens against {visible} visible bytes"
     if stated - silent > reasoning + SLACK_TOKENS:
-        return f"{HIDDEN}: {stated} reasoning tokens against {reasoning} visible bytes of it"
+        return f"{HIDDEN_REASONING}: {stated} reasoning tokens against {reasoning} visible bytes of it"
     return None
 
 
@@ -87,7 +87,7 @@ def _summary(trace: RequestTrace, n_tokens: int) -> str | None:
         return None
     if stated < BUNDLE * reasoning:
         return None
-    return f"{HIDDEN}: {stated} reasoning tokens against {reasoning} chunks of it"
+    return f"{HIDDEN_REASONING}: {stated} reasoning tokens against {reasoning} chunks of it"
 
 
 def late_first_token(trace: RequestTrace, ttft_s: float | None, tpot_s: float | None) -> str | None:

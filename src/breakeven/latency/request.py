@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from breakeven.latency.hidden import HIDDEN, hidden_tokens, late_first_token
+from breakeven.latency.hidden import HIDDEN_REASONING, hidden_tokens, late_first_token
 from breakeven.latency.records import RequestLatency
 from breakeven.latency.tokens import (
     NOTHING_CAME,
@@ -21,8 +21,6 @@ from breakeven.trace.records import Event, Kind, RequestTrace
 
 NS = 1e-9
 ONE_READ = "all tokens came in one read"
-JUST_ONE = "one token has none after it"
-NONE_LEFT = "no tokens are left after the first read"
 BACKWARDS = "the time stamps run backwards"
 NO_UPPER_COUNT = "chunks were counted as tokens: there may be any number more"
 
@@ -68,7 +66,7 @@ def request_latency(trace: RequestTrace) -> RequestLatency:
     warnings = (
         n.warning,
         parts.warning,
-        f"{HIDDEN}: no decode speed is claimed" if hidden else None,
+        f"{HIDDEN_REASONING}: no decode speed is claimed" if hidden else None,
         late,
         backwards,
     )
@@ -128,13 +126,13 @@ def _decode(n: Total, events: tuple[Event, ...], first: FirstRead | None) -> _De
     if first is None or n.tokens is None:
         return _Decode(reason=NOTHING_CAME)
     if n.tokens == 1:
-        return _Decode(reason=JUST_ONE)
+        return _Decode(reason="one token has none after it")
     if events[-1].read_id == events[0].read_id:
         return _Decode(reason=f"{ONE_READ}: there is no time between them")
     tokens = n.tokens - first.tokens
     seconds = (events[-1].read_ns - events[0].read_ns) * NS
     if tokens <= 0:
-        return _Decode(reason=NONE_LEFT)
+        return _Decode(reason="no tokens are left after the first read")
     if seconds <= 0:
         return _Decode(reason="no time passed between the first read and the last")
     return _Decode(
